@@ -75,7 +75,7 @@ def repeated(work: Callable[[], Any], times: int = REPEATS) -> list[float]:
     return [seconds(work)[0] for _ in range(times)]
 
 
-def path_of(objective: Objective) -> tuple[FloatArray, list[Any]]:
+def path_of(objective: Any) -> tuple[FloatArray, list[Any]]:
     """α and results of the whole path, as sparse_path walks it."""
     objective._gradient = objective._gradient_at_zero = objective.features._kept = None
     start, grid = path_grid(objective, L1(), POINTS)

@@ -58,7 +58,7 @@ USES = {
     "triton": "kernels of fits on a GPU",
     "typer": "the command line",
     "vowpalwabbit": "peer of the benchmarks",
-    "xgboost": "scores of XGBoost's models",
+    "xgboost": "peer of the benchmarks",
 }
 STATED = {  # by projects whose packages are not installed with the others
     "catboost": "Apache-2.0",

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.harness import keep, seconds
 from ranksieve.data.dataset import Dataset
 from ranksieve.losses import CostSensitiveListMLE
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective, Objective
 
 SIZES = (10_000, 31_600, 100_000, 316_000, 1_000_000)
 DOCS_PER_QUERY, N_FEATURES, REPEATS = 100, 20, 25
@@ -24,7 +24,7 @@ def make(n_docs: int, n_levels: int) -> Objective:
     qid = np.repeat(np.arange(len(sizes)), sizes)[:n_docs]
     y = np.floor(n_levels * rng.random(n_docs) ** 2) * (4.0 / (n_levels - 1))
     data = Dataset(rng.standard_normal((n_docs, N_FEATURES)), y, qid)
-    return Objective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
+    return LocalObjective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
 
 
 def measure(n_docs: int, n_levels: int) -> tuple[float, float]:

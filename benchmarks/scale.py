@@ -87,7 +87,7 @@ def path(folder: str, where: str, n_alphas: str) -> dict[str, Any]:
 def one_pass(folder: str) -> dict[str, Any]:
     """One pass over a folder: read alone, value and gradient, the pass of scores over ten columns."""
     data = open_dataset(folder)
-    objective = make_objective(data)
+    objective: Any = make_objective(data)
     w = np.zeros(data.n_features)
     w[10::13] = 0.1
     everything, few = np.arange(data.n_features), np.flatnonzero(w)

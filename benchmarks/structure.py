@@ -16,9 +16,10 @@ import statistics
 import sys
 import tempfile
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ ROOT = HERE.parent
 SOURCE = ROOT / "src" / "ranksieve"
 PAPERS = ROOT / "papers"
 SMALL = 100  # lines
+RUN = 6  # equal lines that count as a duplicate
 
 
 def main() -> None:
@@ -49,12 +51,13 @@ def main() -> None:
     rows: list[tuple[str, Any]] = [
         ("files", len(paths)),
         ("lines", sum(lines.values())),
-        ("lines of imports", sum(_import_lines(tree) for tree in trees.values())),
+        ("lines of imports", sum(len(_import_lines(tree)) for tree in trees.values())),
         ("functions", f"{len(functions)}, median body {statistics.median(lengths.values()):g} lines"),
         ("classes", len(classes)),
         ("layers", len(layers)),
         (f"files under {SMALL} lines", sum(n < SMALL for n in lines.values())),
         ("files with one importer", sum(importers[path] == 1 for path in modules)),
+        (f"pairs of places with {RUN} or more equal lines", _equal_runs(trees)),
         ("public names", len(dir(rs))),
         ("longest function", f"{longest}, {lengths[longest]} lines"),
         ("longest signature", f"{widest}, {signatures[widest]} parameters"),
@@ -83,9 +86,25 @@ def _functions(path: Path, tree: ast.Module) -> Iterator[tuple[str, int, int]]:
             yield f"{path.relative_to(SOURCE)}:{node.name}", length, own
 
 
-def _import_lines(tree: ast.Module) -> int:
+def _import_lines(tree: ast.Module) -> set[int]:
+    """The numbers of all lines of imports."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
+    return {n for node in nodes for n in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+
+
+def _equal_runs(trees: Mapping[Path, ast.Module]) -> int:
+    """Pairs of places in two files whose lines are equal, but for indentation, blank lines and imports."""
+    places: defaultdict[tuple[str, ...], list[tuple[Path, int]]] = defaultdict(list)
+    for path, tree in trees.items():
+        imports, text = _import_lines(tree), path.read_text(encoding="utf-8").splitlines()
+        kept = [line.strip() for n, line in enumerate(text, 1) if line.strip() and n not in imports]
+        for start in range(len(kept) - RUN + 1):
+            places[tuple(kept[start : start + RUN])].append((path, start))
+    pairs = {pair for equal in places.values() for pair in combinations(equal, 2)}
+    begins = {
+        ((a, i), (b, j)) for (a, i), (b, j) in pairs if a != b and ((a, i - 1), (b, j - 1)) not in pairs
+    }
+    return len(begins)
 
 
 def _imported(path: Path, tree: ast.Module, known: set[Path]) -> set[Path]:
@@ -155,7 +174,7 @@ def _export(folder: Path) -> Callable[[], object]:
 def _bench(folder: Path) -> Callable[[], object]:
     """One method on one's own file; a new folder each time."""
     out = tempfile.mkdtemp(dir=folder)
-    words = ("bench", _file(folder), "--methods", "ranksvm", "--grid", "fast", "--jobs", 1, "-o", out)
+    words = ("bench", _file(folder), "--methods", "ranksvm", "--grid", "fast", "--n-jobs", 1, "-o", out)
     return partial(_command, *words)
 
 

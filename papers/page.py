@@ -11,7 +11,7 @@ import numpy as np
 
 from papers.bench import TABLES
 from papers.claims import claims_table
-from papers.pictures import PICTURES
+from papers.pictures import OVERVIEWS, PICTURES, render_pictures
 from papers.stand_ins import stand_in_table
 from papers.studies import study_tables
 from ranksieve._types import FloatArray
@@ -27,7 +27,6 @@ from ranksieve.report.results_page import (
     build_results_content,
     choose_baseline,
     features_of,
-    render_pictures,
     styles_of,
     write_content,
 )
@@ -59,6 +58,7 @@ def page_content(results: Results, baseline: str | None = None) -> ResultsConten
             for data in content.data_sets
         ],
         tables=[] if drawn is None else [drawn],
+        overviews=render_pictures(OVERVIEWS, results, styles),
     )
 
 
@@ -93,18 +93,16 @@ def _further_columns(results: DataSetResults) -> list[tuple[Column, FloatArray]]
 
 def _explorers(results: DataSetResults) -> list[dict[str, Any]]:
     """One per fold that has its path."""
-    profile, explorers = results.header["identity"]["profile"], []
+    explorers = []
     for number, study in enumerate(results.studies, start=1):
         if "path" in study:
-            curves = curves_of_study(study["path"], results.features, METRIC, profile, f"Fold {number}")
+            curves = curves_of_study(study["path"], results.features, METRIC, f"Fold {number}")
             weights = curves.points[curves.chosen]
             explorers.append(path_explorer(curves, sorted(weights, key=lambda name: -abs(weights[name]))))
     return explorers
 
 
-def curves_of_study(
-    path: Mapping[str, Any], names: Sequence[str], metric: str, profile: str, label: str
-) -> Curves:
+def curves_of_study(path: Mapping[str, Any], names: Sequence[str], metric: str, label: str) -> Curves:
     """The path of one fold as results hold it. Chosen: the best on validation, of equals the sparsest."""
     coefs = np.array([[point.get(name, 0.0) for name in names] for point in path["weights"]])
     validation, used = path["validation"][metric], np.asarray(path["n_nonzero"])
@@ -119,7 +117,6 @@ def curves_of_study(
         points=path["weights"],
         chosen=chosen,
         metric=metric,
-        profile=profile,
         mean=validation["mean"],
         standard_error=validation["standard_error"],
         test=path["test"][metric]["mean"],

@@ -1,11 +1,11 @@
-"""The papers' pictures: those of any results, and those that studies have the numbers of."""
+"""The papers' pictures: those of any results, those that the papers print, those of studies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from papers.studies.base import METRIC, first_row, rows_of
 from papers.studies.minbatsrank import BATCH, online_means
 from papers.studies.selectors import SELECTORS
 from ranksieve._types import AnyArray, FloatArray, IntArray
-from ranksieve.experiment.results import DataSetResults
+from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
+from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import title
-from ranksieve.report import results_page as results_pictures
 from ranksieve.report.page import (
     OTHER,
     PALETTE,
@@ -27,10 +27,48 @@ from ranksieve.report.page import (
     faint,
     layout,
     log_axis,
+    method_line,
     metric_title,
+    packed,
 )
-from ranksieve.report.results_page import Picture, SizeCurve, mean_with_at_most, over_names
+from ranksieve.report.results_page import (
+    MAP_CAPTION,
+    MAP_TITLE,
+    Picture,
+    linear_coefs,
+    map_against_sparsity,
+)
 
+Source = TypeVar("Source")
+
+
+@dataclass(frozen=True)
+class Drawing(Generic[Source]):
+    """``draw`` gives None if the results lack what it shows; ``caption`` says how to read it."""
+
+    title: str
+    caption: str
+    draw: Callable[[Source, Styles], Figure | None]
+    legend: bool = True  # whether its colours are those of the methods
+    others: Styles = field(default_factory=dict)  # further lines for the legend
+
+
+def render_pictures(drawings: Mapping[str, Drawing[Any]], source: Any, styles: Styles) -> list[Picture]:
+    """Those pictures for which the results hold the data."""
+    rendered = []
+    for name, drawing in drawings.items():
+        figure = drawing.draw(source, styles)
+        if figure is not None:
+            legend = [*styles.items(), *drawing.others.items()] if drawing.legend else []
+            rendered.append(Picture(name, drawing.title, drawing.caption, figure, legend))
+    return rendered
+
+
+SizeCurve = tuple[str, Style, list[float]]
+"""Name, style and values for 1, 2, … features."""
+
+SCALE = [[-1.0, "#b35c00"], [-0.1, "#f2b866"], [0.0, "#bbbbbb"], [0.1, "#8cc3ee"], [1.0, "#1f66a8"]]
+ROW_HEIGHT, LEAST_HEIGHT, BARS_HEIGHT, MARGINS = 8, 180, 110, 42
 BLUE, ORANGE = PALETTE[0], PALETTE[1]
 SIZE_STYLES = {
     "path with at most k": Style("certified path, at most k", "#8f98a3", "circle", "dot"),
@@ -41,9 +79,144 @@ SIZE_STYLES = {
 }
 MOST_POINTS = 120  # of a line; more of them cannot be told apart
 FLOOR = 1e-13  # relative; below this a difference of objectives is rounding error
+SIZES_HOVER = "{name}\n{x} features: {y:.4f}"
 SECONDS_HOVER = "{name}\n{x:.3g} s: {y:.2e}"
 ITERATIONS_HOVER = "{name}\n{x} iterations: {y:.2e}"
 DOCUMENTS_HOVER = "{name}\n{x:.0f} documents: {y:.4f}"
+
+
+def over_names(names: Sequence[str]) -> dict[str, Any]:
+    """One place per feature, with its name below."""
+    return axis("", type="category", categories=names, showgrid=False)
+
+
+def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
+    """The weights of every fold of every linear method, and how often a feature is selected."""
+    linear = linear_coefs(results)
+    if not linear:
+        return None
+    weights = [coef for coefs in linear.values() for coef in coefs]
+    used = np.mean([coef != 0 for coef in weights], axis=0)
+    order = np.argsort(-used, kind="stable")
+    names = [results.features[j] for j in order]
+    models = [f"{title(name)}, fold {k}" for name, coefs in linear.items() for k, _ in enumerate(coefs, 1)]
+    bars = {
+        "type": "bar", "x": names, "y": used[order].tolist(), "yaxis": "y2", "marker": {"color": OTHER},
+        "hover": "{x} is used by {y:.0%} of the models",
+    }  # fmt: skip
+    cells = {
+        "type": "cells", "x": names, "rows": models, "colours": SCALE,
+        "values": [packed((w or None for w in coef[order]), 4) for coef in weights],
+        "hover": "{row}\n{x}: {value:+.4g}",
+    }  # fmt: skip
+    counts = {name: len(coefs) for name, coefs in linear.items()}
+    return {"data": [bars, cells], "layout": _matrix_layout(names, counts)}
+
+
+def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, Any]:
+    """A bar above each column of cells, and a line between the rows of different methods."""
+    ends = np.cumsum(list(counts.values())) - 0.5
+    middles = [end - count / 2 for end, count in zip(ends, counts.values(), strict=True)]
+    inner = max(ROW_HEIGHT * sum(counts.values()), LEAST_HEIGHT) + BARS_HEIGHT
+    share = BARS_HEIGHT / inner
+    line = {"type": "line", "xref": "paper", "line": {"color": OTHER, "width": 1}}
+    axes = {
+        "xaxis": over_names(names),
+        "yaxis": axis("", domain=[0, 1 - share], range=[float(ends[-1]), -0.5], showgrid=False)
+        | {"tickvals": middles, "ticktext": [title(name) for name in counts]},
+        "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", dtick=0.5),
+    }
+    shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
+    return layout(inner + MARGINS, **axes, shapes=shapes)
+
+
+def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
+    """NDCG@1, …, NDCG@10 of each method, and minus their mean over methods."""
+    cutoffs = list(CUTOFFS)
+    means = {name: np.array([r.mean(f"ndcg@{k}") for k in cutoffs]) for name, r in results.results.items()}
+    centre = np.mean(list(means.values()), axis=0)
+    look: dict[str, Any] = {"mode": "lines+markers", "hover": "{name}\nNDCG@{x}: {y:.4f}"}
+    lines = [
+        method_line(styles[name], name, cutoffs, (mean - shift).tolist(), yaxis=panel, **look)
+        for panel, shift in (("y", 0.0), ("y2", centre))
+        for name, mean in means.items()
+    ]
+    axes = {
+        "xaxis": axis("cut-off k", dtick=1, anchor="y2"),
+        "yaxis": axis("test NDCG@k", domain=[0.54, 1.0]),
+        "yaxis2": axis("minus the mean of all", domain=[0.0, 0.46]),
+    }
+    return {"data": lines, "layout": layout(640, **axes)}
+
+
+def sizes(results: DataSetResults, styles: Styles) -> Figure:
+    """Accuracy with k features: of cut models, and of studies."""
+    lines = [
+        method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hover=SIZES_HOVER)
+        for panel, metric in zip(("y", "y2"), CURVE_METRICS, strict=True)
+        for name, style, values in [
+            *_cut_models(results, styles, metric),
+            *study_size_curves(results, metric),
+        ]
+    ]
+    first, second = (f"test {metric_title(metric)}" for metric in CURVE_METRICS)
+    axes = {
+        "xaxis": axis("number of features k", dtick=1, anchor="y2"),
+        "yaxis": axis(first, domain=[0.54, 1.0]),
+        "yaxis2": axis(second, domain=[0.0, 0.46]),
+    }
+    return {"data": lines, "layout": layout(680, **axes)}
+
+
+def _cut_models(results: DataSetResults, styles: Styles, metric: str) -> list[SizeCurve]:
+    """Each linear method, cut to its k largest weights."""
+    curves = []
+    for name, folds in results.methods.items():
+        cut = [fold.chosen["truncated"] for fold in folds if fold.chosen]
+        if all(cut):
+            values = [of[metric] for of in cut]
+            curves.append(
+                (name, styles[name], mean_with_at_most([(range(1, len(v) + 1), v) for v in values]))
+            )
+    return curves
+
+
+def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[float]:
+    """Mean over folds of the value with at most k features, k = 1, 2, …; NaN below a fold's smallest size.
+
+    Each fold gives rising sizes and their values; between sizes, and beyond the largest, the last one holds.
+    """
+    if not folds:
+        return []
+    k = np.arange(1, max(max(counts, default=0) for counts, _ in folds) + 1)
+    values: list[FloatArray] = []
+    for counts, found in folds:
+        place = np.searchsorted(counts, k, side="right")  # 0: all sizes are larger
+        values.append(np.array([np.nan, *found])[place])
+    mean: list[float] = np.mean(values, axis=0).tolist()
+    return mean
+
+
+def removed_features(results: Results, styles: Styles) -> Figure | None:
+    """1 − sparsity of each method, one polygon per data set."""
+    sparsities = {
+        name: {m: r.to_row()["sparsity"] for m, r in data.results.items()}
+        for name, data in results.data_sets.items()
+    }
+    methods = [m for m in styles if any(not np.isnan(of.get(m, np.nan)) for of in sparsities.values())]
+    if not methods:
+        return None
+    around = [*methods, methods[0]]
+    polygons = [
+        {
+            "type": "net", "theta": [title(method) for method in around],
+            "name": name, "r": [1.0 - of.get(method, np.nan) for method in around],
+            "line": {"color": colour}, "marker": {"color": colour, "size": 6}, "fillcolor": faint(colour),
+            "hover": "{theta} removes {r:.0%} on {name}",
+        }
+        for (name, of), colour in zip(sparsities.items(), cycle(PALETTE), strict=False)
+    ]  # fmt: skip
+    return {"data": polygons, "layout": layout(520, showlegend=True, net=True)}
 
 
 def study_size_curves(results: DataSetResults, metric: str) -> list[SizeCurve]:
@@ -212,18 +385,33 @@ def online(results: DataSetResults, styles: Styles) -> Figure | None:
     return {"data": traces, "layout": layout(460, showlegend=True, **axes)}
 
 
-PICTURES: dict[str, Picture[DataSetResults]] = {
-    **results_pictures.PICTURES,
-    "sizes": replace(
-        results_pictures.PICTURES["sizes"],
-        caption="What is left if only k features may be used. Methods: the chosen model cut to its k largest "
+PICTURES: dict[str, Drawing[DataSetResults]] = {
+    "ndcg_curves": Drawing(
+        "NDCG@1 to NDCG@10",
+        "Mean over folds of test NDCG at each cut-off; below, the same minus the mean of all methods, which "
+        "shows their differences. Higher is better. In the letor profile a list shorter than k counts 0, so "
+        "that the curves fall where many lists are short.",
+        ndcg_curves,
+    ),
+    "sizes": Drawing(
+        "Accuracy against the number of features",
+        "What is left if only k features may be used. Methods: the chosen model cut to its k largest "
         "weights, without refitting (FSMRank's protocol). Certified path: of its points with at most k "
         "features the best on validation. FBPCRank: fitted with at most k features; FS-Rank, GAS-E, FSMSVM: "
         "RankSVM fitted on the k features that they choose, for some k. Test means over folds.",
-        draw=partial(results_pictures.sizes, further=study_size_curves),
+        sizes,
         others=SIZE_STYLES,
     ),
-    "single_features": Picture(
+    "map_against_sparsity": Drawing(MAP_TITLE, MAP_CAPTION, map_against_sparsity),
+    "selected_features": Drawing(
+        "Which features each fold selects",
+        "One row for each fold of each method, the first fold on top; a cell is coloured if the feature is "
+        "in use, blue for a positive and orange for a negative weight, the stronger the larger. Above: the "
+        "share of all these models that use the feature, by which the columns are sorted.",
+        selected_features,
+        legend=False,
+    ),
+    "single_features": Drawing(
         "Each feature alone against random weights",
         "Test NDCG@10 of ranking by one feature, mean over folds, the strongest first. The line is the mean "
         "of random weights w ≥ 0, Σw = 1, the band their range: a feature below the line, in grey, ranks "
@@ -231,7 +419,7 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         single_features,
         legend=False,
     ),
-    "convergence": Picture(
+    "convergence": Drawing(
         "Convergence of solvers",
         "One ℓ1 problem, the middle of the path of the first fold, by several solvers: above, how far the "
         "objective is from the optimum; below, what each solver can prove of it, its relative duality gap. "
@@ -240,7 +428,7 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         convergence,
         legend=False,
     ),
-    "descent": Picture(
+    "descent": Drawing(
         "FSMRank's descent",
         "How far the objective of FSMRank is from its optimum, as a share of it, after so many iterations "
         "(above) and seconds (below): its accelerated gradient beside a subgradient method with the best of "
@@ -248,12 +436,22 @@ PICTURES: dict[str, Picture[DataSetResults]] = {
         descent,
         legend=False,
     ),
-    "online": Picture(
+    "online": Drawing(
         "Learning from a stream",
         "Test NDCG@10 of MinBatSRank against the documents seen, each once, with a rate per feature and with "
         "one rate for all (Nonfea): means over folds and orders of the queries; the band is from the lowest "
         "to the highest order. Dotted: methods that have all documents at once.",
         online,
+        legend=False,
+    ),
+}
+
+OVERVIEWS: dict[str, Drawing[Results]] = {
+    "removed_features": Drawing(
+        "Removed features",
+        "The share of features that each method leaves out, 1 − sparsity, mean over folds: the further out, "
+        "the fewer features are in use.",
+        removed_features,
         legend=False,
     ),
 }

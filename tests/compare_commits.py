@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import io
 import os
 import pickle
@@ -228,20 +229,20 @@ def export_cases(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def command_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     find("write_letor")(drawn(), "train.txt")
     find("write_letor")(drawn(12, seed=1), "test.txt")
+    new = importlib.util.find_spec("ranksieve.cli.methods") is not None  # MODEL before DATA
     for name, command in {
         "fit": "fit train.txt --max-features 3 --test test.txt -o model.json",
         "fit of a method": "fit train.txt --method fenchelrank --valid test.txt -o other.json",
-        "evaluate": "evaluate test.txt --model model.json --metric ndcg@10 --metric map",
-        "compare": "compare test.txt model.json other.json",
+        "evaluate": "evaluate model.json test.txt" if new else "evaluate test.txt --model model.json",
+        "compare": f"compare {'' if new else 'test.txt '}model.json other.json{' test.txt' if new else ''}",
         "explain": "explain model.json test.txt --drop",
         "verify": "verify model.json train.txt",
         "scorecard": "scorecard model.json train.txt -o card.json",
-        "subset": "subset train.txt --k 1..3",
+        "subset": f"subset train.txt --{'max-features' if new else 'k'} 1..3",
         "path": "path train.txt",
         "inspect": "inspect train.txt",
         "export": "export model.json --to solr -o solr",
         "a mistake": "fit train.txt --max-features x -o model.json",
-        "help": "fit --help",
     }.items():
         yield f"command {name}", lambda command=command: printed(*command.split())
     yield "files of commands", lambda: {name: Path(name).read_bytes() for name in ("model.json", "card.json")}

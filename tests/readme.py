@@ -31,7 +31,7 @@ def run(folder: Path) -> None:
     """Run all of it in a folder, which gets the environment and the demo as a checkout has them."""
     (folder / ".venv").symlink_to(sys.prefix, target_is_directory=True)
     (folder / "example.py").write_text("".join(blocks("python")), encoding="utf-8")
-    script = ["python example.py", "ranksieve demo --out demo", *commands()]
+    script = ["python example.py", "ranksieve demo -o demo", *commands()]
     activate = Path(".venv", "Scripts" if sys.platform == "win32" else "bin", "activate").as_posix()
     text = "\n".join(["set -e", f". {activate}", *script])
     subprocess.run(["bash", "-c", text], cwd=folder, check=True)

@@ -1,11 +1,10 @@
-"""Models of LightGBM and XGBoost: recognised, scored by their packages, refused when damaged."""
+"""Models of LightGBM and XGBoost: recognised, scored as by their packages, refused when damaged."""
 
 from __future__ import annotations
 
-import copy
+import itertools
 import json
-import struct
-from types import SimpleNamespace
+import sys
 
 import numpy as np
 import pytest
@@ -14,10 +13,9 @@ import scipy.sparse as sp
 import ranksieve as rs
 from ranksieve.cli.options import is_model
 from ranksieve.io.letor import write_letor
-from ranksieve.model import foreign as xgboost_model
-from ranksieve.model import lightgbm_text
-from ranksieve.model.foreign import is_ubjson
-from ranksieve.model.xgboost import decode_ubjson
+from ranksieve.model.lightgbm_text import read_text
+from ranksieve.model.score_functions import WeightedSum
+from tests import test_boosted
 from tests.refusals import refused_data
 from tests.test_cli import refused, run
 
@@ -103,14 +101,32 @@ def test_a_damaged_lightgbm_model(booster, tmp_path):
     assert "'end of trees'" in info.value.reason
 
 
-def test_without_lightgbm_the_cure_is_named(booster, tmp_path, monkeypatch):
-    def missing(name):
-        raise ImportError(name)
+@pytest.mark.parametrize("kind", ["gbdt", "rf", "dart"])
+def test_every_way_through_a_tree_is_that_of_lightgbm(kind):
+    """Missing values, zeros that count as missing, values next to 0, infinity, categories."""
+    lightgbm = pytest.importorskip("lightgbm")
+    draw = np.random.default_rng(1)
+    x = draw.normal(size=(600, 4))
+    x[:, 3] = draw.integers(-2, 40, 600)
+    labels = x[:, 0] + x[:, 3] % 3 + draw.normal(size=600)
+    x[draw.random(x.shape) < 0.15] = np.nan
+    x[draw.random(x.shape) < 0.15] = 0.0
+    x[:20, 1], x[20:40, 2], x[:3, 3] = 1e-36, np.inf, [-0.5, 1e12, 2.7]
+    bags = {"boosting": kind, "bagging_freq": 1, "bagging_fraction": 0.7, "verbose": -1}
+    few = {"min_data_in_leaf": 5, "min_data_per_group": 5, "cat_smooth": 1, "max_cat_to_onehot": 2}
+    for zero, missing, categorical in itertools.product([True, False], [True, False], [[], [3]]):
+        options = {"zero_as_missing": zero, "use_missing": missing, "objective": "regression"}
+        data = lightgbm.Dataset(x, labels, categorical_feature=categorical)
+        booster = lightgbm.train({**bags, **few, **options}, data, 10)
+        scores = WeightedSum.plain(read_text(booster.model_to_string()).trees).scores(x)
+        np.testing.assert_array_equal(scores, booster.predict(x, raw_score=True))
 
+
+def test_scores_do_without_lightgbm(booster, tmp_path, monkeypatch):
     booster.save_model(tmp_path / "m.txt")
-    monkeypatch.setattr(lightgbm_text, "import_module", missing)
-    with pytest.raises(ImportError, match=r"\.\[baselines\]"):
-        rs.read_model(tmp_path / "m.txt")
+    expected = booster.predict(X, raw_score=True)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    np.testing.assert_array_equal(rs.read_model(tmp_path / "m.txt").predict(X), expected)
 
 
 def test_commands_take_lightgbm_models(unnamed, tmp_path, monkeypatch):
@@ -122,10 +138,10 @@ def test_commands_take_lightgbm_models(unnamed, tmp_path, monkeypatch):
     scores = [float(line) for line in run("rank", "booster.txt", "test.txt").stdout.splitlines()]
     read = rs.read_dataset("test.txt")
     np.testing.assert_array_equal(scores, unnamed.predict(read.X, raw_score=True))
-    measured = json.loads(run("evaluate", "test.txt", "--model", "booster.txt", "--json").stdout)
+    measured = json.loads(run("evaluate", "booster.txt", "test.txt", "--json").stdout)
     assert measured["mean"]["map"] == rs.evaluate(np.array(scores), read, ["map"]).mean["map"]
     (tmp_path / "scores.txt").write_text("\n".join(map(str, filled[:, 0])))
-    assert "booster" in run("compare", "test.txt", "booster.txt", "scores.txt").stdout
+    assert "booster" in run("compare", "booster.txt", "scores.txt", "test.txt").stdout
     assert "LightGBM lambdarank" in refused("explain", "booster.txt", "test.txt", "--drop")
     (tmp_path / "cut.txt").write_text("tree\nversion=v4\n")
     assert refused("rank", "cut.txt", "test.txt").startswith("cut.txt: ")
@@ -178,65 +194,8 @@ XGBOOST = {
 }
 
 
-def ubjson(value):
-    """As XGBoost writes it: lengths are L, arrays of numbers have one type."""
-    if isinstance(value, dict):
-        return b"{" + b"".join(_text(name) + ubjson(inner) for name, inner in value.items()) + b"}"
-    if isinstance(value, str):
-        return b"S" + _text(value)
-    if isinstance(value, list) and value and all(isinstance(one, float) for one in value):
-        return b"[$d#L" + struct.pack(f">q{len(value)}f", len(value), *value)
-    if isinstance(value, list) and value and all(isinstance(one, int) for one in value):
-        return b"[$l#L" + struct.pack(f">q{len(value)}i", len(value), *value)
-    if isinstance(value, list):
-        return b"[#L" + struct.pack(">q", len(value)) + b"".join(map(ubjson, value))
-    return b"i" + struct.pack(">b", value)
-
-
-def _text(text):
-    return b"L" + struct.pack(">q", len(text.encode())) + text.encode()
-
-
-def test_ubjson_says_what_it_holds():
-    content = ubjson(XGBOOST)
-    assert is_ubjson(content)
-    assert not is_ubjson(json.dumps(XGBOOST).encode())
-    assert decode_ubjson(content) == XGBOOST
-    assert decode_ubjson(b"[TFZU\xc8D" + struct.pack(">d", 0.1) + b"]") == [True, False, None, 200, 0.1]
-
-
-@pytest.mark.parametrize("length", range(1, len(ubjson(XGBOOST)), 61))
-def test_ubjson_that_breaks_off(length):
-    with refused_data() as info:
-        decode_ubjson(ubjson(XGBOOST)[:length])
-    assert "breaks off" in info.value.reason
-
-
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [
-        (b"{}x", "byte 2"),
-        (b"q", "byte 0 is 'q'"),
-        (b"[#d", "byte 2 is 'd'"),
-        (b"[$d#L" + struct.pack(">q", 2**60), "breaks off"),
-        (b"[$l#l" + struct.pack(">i", -1), "breaks off"),
-        (b"[#L" + struct.pack(">q", 2**60), str(2**60)),
-        (b"[" * 500, "nested"),
-    ],
-)
-def test_damaged_ubjson(content, word):
-    with refused_data() as info:
-        decode_ubjson(content)
-    assert word in info.value.reason
-
-
 def changed(path, value):
-    content = copy.deepcopy(XGBOOST)
-    inner = content
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
-    return content
+    return test_boosted.changed(XGBOOST, path, value)
 
 
 BOOSTER = ("learner", "gradient_booster", "model")
@@ -248,65 +207,80 @@ BOOSTER = ("learner", "gradient_booster", "model")
         (("learner",), {}, "learner_model_param"),
         (("learner",), 3, ""),
         (("learner", "learner_model_param", "num_class"), "3", "several scores"),
-        (("learner", "learner_model_param", "num_feature"), "many", "num_feature"),
-        (("learner", "attributes"), {"best_iteration": "1"}, "best iteration"),
+        (("learner", "learner_model_param", "num_feature"), "many", "wrong type"),
+        (("learner", "learner_model_param", "base_score"), "x", ""),
+        (("learner", "attributes"), {"best_iteration": "1"}, "out of range"),
         (("learner", "feature_names"), ["a"], "1 names"),
-        ((*BOOSTER, "trees"), [3], "an entry of trees"),
-        ((*BOOSTER, "tree_info"), [1], "tree_info"),
-        ((*BOOSTER, "iteration_indptr"), [0, 9], "iteration_indptr"),
-        ((*BOOSTER, "trees", 0, "left_children"), [7, -1, -1], "node 7"),
-        ((*BOOSTER, "trees", 0, "left_children"), [0, -1, -1], "node"),
+        (("learner", "gradient_booster", "name"), "forest", "'forest'"),
+        ((*BOOSTER, "trees"), [3], "wrong type"),
+        ((*BOOSTER, "trees", 0, "left_children"), [7, -1, -1], "a node"),
+        ((*BOOSTER, "trees", 0, "left_children"), [0, -1, -1], "a node"),
+        ((*BOOSTER, "trees", 0, "left_children"), [2, -1, -1], "a node"),
         ((*BOOSTER, "trees", 0, "left_children"), [1], "per node"),
+        ((*BOOSTER, "trees", 0, "left_children"), [2**70, -1, -1], "out of range"),
         ((*BOOSTER, "trees", 0, "split_indices"), [4, 0, 0], "0..3"),
+        ((*BOOSTER, "trees", 0, "split_indices"), [-1, 0, 0], "0..3"),
+        ((*BOOSTER, "trees", 0, "split_conditions"), [float("nan"), 0, 0], "NaN"),
         ((*BOOSTER, "trees", 0, "split_type"), [1, 0, 0], "categories"),
     ],
 )
-def test_damaged_xgboost_models_never_reach_xgboost(path, value, word, tmp_path, monkeypatch):
-    monkeypatch.setattr(xgboost_model, "import_module", None)
-    for name, content in (
-        ("m.json", json.dumps(changed(path, value)).encode()),
-        ("m.ubj", ubjson(changed(path, value))),
-    ):
-        (tmp_path / name).write_bytes(content)
-        with refused_data(tmp_path / name) as info:
-            rs.read_model(tmp_path / name)
-        assert word in info.value.reason
-
-
-def test_without_xgboost_the_cure_is_named(tmp_path, monkeypatch):
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(xgboost_model, "import_module", missing)
-    (tmp_path / "m.json").write_text(json.dumps(XGBOOST))
-    with pytest.raises(ImportError, match=r"\.\[xgboost\]"):
+def test_damaged_xgboost_models(path, value, word, tmp_path):
+    (tmp_path / "m.json").write_text(json.dumps(changed(path, value)))
+    with refused_data(tmp_path / "m.json") as info:
         rs.read_model(tmp_path / "m.json")
+    assert word in info.value.reason
 
 
-@pytest.mark.parametrize("place", ["", "a/b/objective.cc:27: ", "[00:22:43] a/b/objective.cc:27: "])
-def test_an_error_of_xgboost_without_its_place(place, tmp_path, monkeypatch):
-    class Fault(Exception):
-        pass
+def scored(content, tmp_path, data=X):
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    return rs.read_model(tmp_path / "m.json").predict(data)
 
-    class Booster:
-        def load_model(self, content):
-            raise Fault(f"{place}Unknown objective: `zz`\nObjective candidate: rank:ndcg")
 
-    stub = SimpleNamespace(Booster=Booster, core=SimpleNamespace(XGBoostError=Fault))
-    monkeypatch.setattr(xgboost_model, "import_module", lambda name: stub)
+GOES_LEFT = np.isnan(X[:, 1]) | (X[:, 1].astype(np.float32) < np.float32(0.25))
+LEAF_OF = np.where(GOES_LEFT, -0.5, 1.25)
+
+
+def test_the_binary_format_of_xgboost_is_refused_with_the_cure(tmp_path):
+    (tmp_path / "m.ubj").write_bytes(b"{L\x00\x00\x00\x00\x00\x00\x00\x07learner{}}")
+    with refused_data("m.ubj") as info:
+        rs.read_model(tmp_path / "m.ubj")
+    assert 'save_model("model.json")' in info.value.reason
+
+
+def test_xgboost_scores_follow_its_trees(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps(XGBOOST))
-    with refused_data("m.json") as info:
-        rs.read_model(tmp_path / "m.json")
-    assert "(Unknown objective: `zz`)" in info.value.reason
-
-
-@pytest.mark.parametrize("name", ["m.json", "m.ubj"])
-def test_xgboost_scores_are_its_own(name, tmp_path):
-    pytest.importorskip("xgboost", reason="xgboost is not installed")
-    (tmp_path / name).write_bytes(ubjson(XGBOOST) if name == "m.ubj" else json.dumps(XGBOOST).encode())
-    model = rs.read_model(tmp_path / name)
+    model = rs.read_model(tmp_path / "m.json")
     assert (model.method, model.n_features) == ("XGBoost reg:squarederror", 4)
-    goes_left = np.isnan(X[:, 1]) | (X[:, 1].astype(np.float32) < np.float32(0.25))
-    expected = 0.5 + np.where(goes_left, -0.5, 1.25)
     for data in (DATA, SHUFFLED, X):
-        np.testing.assert_allclose(model.predict(data), expected, rtol=1e-6)
+        np.testing.assert_array_equal(model.predict(data), 0.5 + LEAF_OF)
+
+
+def test_a_value_at_the_threshold_goes_right_in_xgboost(tmp_path):
+    rows = np.zeros((3, 4))
+    rows[:, 1] = [0.25, np.nextafter(np.float32(0.25), np.float32(0)), np.nextafter(0.25, 0)]
+    np.testing.assert_array_equal(scored(XGBOOST, tmp_path, rows), [1.75, 0.0, 1.75])
+
+
+def test_xgboost_scores_are_before_the_link_function(tmp_path):
+    logistic = changed(("learner", "objective"), {"name": "binary:logistic"})
+    np.testing.assert_array_equal(scored(logistic, tmp_path), LEAF_OF)
+    logistic["learner"]["learner_model_param"]["base_score"] = "[5E-1]"
+    np.testing.assert_array_equal(scored(logistic, tmp_path), LEAF_OF)
+
+
+def test_xgboost_counts_up_to_the_best_iteration(tmp_path):
+    content = changed((*BOOSTER, "trees"), [STUMP, STUMP, STUMP])
+    content["learner"]["gradient_booster"]["model"]["iteration_indptr"] = [0, 2, 3]
+    np.testing.assert_array_equal(scored(content, tmp_path), 0.5 + 3 * LEAF_OF)
+    content["learner"]["attributes"] = {"best_iteration": "0"}
+    np.testing.assert_array_equal(scored(content, tmp_path), 0.5 + 2 * LEAF_OF)
+
+
+def test_dart_weighs_its_trees_and_gblinear_is_linear(tmp_path):
+    forest = XGBOOST["learner"]["gradient_booster"]
+    dart = {"name": "dart", "gbtree": forest, "weight_drop": [0.25]}
+    expected = 0.5 + 0.25 * LEAF_OF
+    np.testing.assert_array_equal(scored(changed(("learner", "gradient_booster"), dart), tmp_path), expected)
+    linear = {"name": "gblinear", "model": {"weights": [1.0, 0.0, -2.0, 0.5, 3.0]}}
+    scores = scored(changed(("learner", "gradient_booster"), linear), tmp_path, DATA)
+    np.testing.assert_allclose(scores, 3.5 + np.nan_to_num(X) @ [1.0, 0.0, -2.0, 0.5], rtol=1e-12)

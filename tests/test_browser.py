@@ -44,7 +44,7 @@ def browser():
 @pytest.fixture(scope="module")
 def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    demo(seed=0, out=str(folder), report=str(folder / "fit.html"))
+    demo(random_state=0, output=str(folder), report=str(folder / "fit.html"))
     write_page(shop_results, folder / "results.html")
     data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, seed=0)
     for family in ("l1", "forward"):

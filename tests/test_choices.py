@@ -132,7 +132,7 @@ def test_each_metric_chooses_for_itself(synthetic_folds, results):
 
 def test_a_ranker_that_chooses_by_itself_has_one_choice(synthetic_folds, tmp_path):
     found = run(synthetic_folds[:1], tmp_path, {"sparseranker": METHODS["sparseranker"]}, n_seeds=1)
-    assert found.methods["sparseranker"][0].selections == ["ndcg@10"]
+    assert found.methods["sparseranker"][0].header["identity"]["selections"] == ["ndcg@10"]
 
 
 def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):
@@ -150,7 +150,7 @@ def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):
             tests.append(test)
         mean = np.mean([test.per_query["map"] for test in tests], axis=0)
         np.testing.assert_allclose(ours.test.per_query["map"], mean)
-        assert ours.sparsity == pytest.approx(np.mean([draw.sparsity for draw in ours.draws]))
+        assert ours.mean("sparsity") == pytest.approx(np.mean([draw.sparsity for draw in ours.draws]))
         by_seed.append([test.mean["map"] for test in tests])
     assert found.mean("map") == pytest.approx(np.mean(by_seed))
     assert found.spread()["map"] == pytest.approx(np.mean(by_seed, axis=0).std(ddof=1))

@@ -21,11 +21,12 @@ import ranksieve as rs
 from ranksieve.cli import app, output
 from ranksieve.cli.demo import split_queries
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.methods import METHODS
 from ranksieve.report.choice_words import choice_sentences, optimality
 
 COMMANDS = (
-    "demo", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "explain", "scorecard",
-    "verify", "inspect", "convert", "export", "bench", "report",
+    "demo", "methods", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "explain",
+    "scorecard", "verify", "inspect", "convert", "export", "bench", "tables",
 )  # fmt: skip
 QUICK = ("--set", "n_alphas=15", "--set", "cv=2")
 MAIN = "from ranksieve.cli import main; main()"
@@ -110,6 +111,24 @@ def test_help_has_an_example_and_fits_80_columns(command):
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
+def test_help_of_fit_has_sections_with_defaults():
+    text = run("fit", "--help", env={"COLUMNS": "80"}).stdout
+    sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert sections == ["Arguments", "Data", "Columns", "Budget", "Model", "Computing", "Output", "Options"]
+    assert "[default: ndcg@10]" in text
+    assert "ranksvm-mcp" not in text
+
+
+def test_methods_and_their_parameters_are_listed():
+    listed = json.loads(run("methods", "--json").stdout)
+    assert list(listed) == list(METHODS)
+    assert listed["fsmrank"]["source"] in run("methods").stdout
+    text = run("methods", "RankSVM-l1").stdout
+    assert all(name in text for name in METHODS["ranksvm-l1"].parameters)
+    assert json.loads(run("methods", "gas", "--json").stdout)["parameters"]["k"] == 10
+    assert refused("methods", "ranksvm-l7").facts == ("method", "ranksvm-l7")
+
+
 def test_overview_names_every_command_with_a_whole_sentence():
     text = run("--help", env={"COLUMNS": "80"}).stdout
     listed = text.partition("Commands:\n")[2].strip().splitlines()
@@ -120,7 +139,7 @@ def test_overview_names_every_command_with_a_whole_sentence():
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("fit",), "Missing argument 'TRAIN' (see ranksieve fit --help)"),
+        (("fit",), "Missing argument 'DATA' (see ranksieve fit --help)"),
         (("fitt",), "No such command 'fitt'. Did you mean 'fit'? (see ranksieve --help)"),
         (("fit", "a", "--wrong"), "No such option: --wrong"),
         (("fit", "a", "-o", "m", "--max-features", "0"), "Invalid value for '--max-features'"),
@@ -169,11 +188,11 @@ def test_demo_writes_a_page_and_a_model(here):
 
 @pytest.mark.full
 def test_demo_takes_seed_folder_and_page(here):
-    run("demo", "--seed", 5, "--out", "a/b", "-o", "page.html")
+    run("demo", "--random-state", 5, "-o", "a/b", "--report", "page.html")
     assert sorted(os.listdir(here)) == ["a", "page.html"]
     assert sorted(os.listdir("a/b")) == ["model.json", "test.txt", "train.txt", "vali.txt"]
     other = rs.load_model("a/b/model.json")
-    run("demo", "--out", "c")
+    run("demo", "-o", "c")
     assert rs.load_model("c/model.json").fingerprint != other.fingerprint
 
 
@@ -343,8 +362,6 @@ def test_evaluate_equals_the_library(home):
     scores = rs.load_model(home / "model.json").predict(test)
     expected = rs.evaluate(scores, test, ["ndcg@5", "map"], "standard", "skip").to_dict()
     options = (
-        "--model",
-        home / "model.json",
         "--metric",
         "NDCG@5",
         "--metric",
@@ -352,7 +369,7 @@ def test_evaluate_equals_the_library(home):
         "--profile",
         "standard",
     )
-    command = ("evaluate", home / "test.txt", *options, "--empty", "skip")
+    command = ("evaluate", home / "model.json", home / "test.txt", *options, "--empty", "skip")
     content = json.loads(run(*command, "--per-query", "--json").stdout)
     assert content == expected
     short = json.loads(run(*command, "--json").stdout)
@@ -363,9 +380,9 @@ def test_evaluate_equals_the_library(home):
 
 def test_evaluate_reads_scores(home, here):
     run("rank", home / "model.json", home / "test.txt", "-o", "s.txt")
-    by_scores = run("evaluate", home / "test.txt", "--scores", "s.txt", "--json").stdout
-    assert by_scores == run("evaluate", home / "test.txt", "--model", home / "model.json", "--json").stdout
-    piped = run("evaluate", home / "test.txt", "--scores", "-", "--json", input=Path("s.txt").read_text())
+    by_scores = run("evaluate", "s.txt", home / "test.txt", "--json").stdout
+    assert by_scores == run("evaluate", home / "model.json", home / "test.txt", "--json").stdout
+    piped = run("evaluate", "-", home / "test.txt", "--json", input=Path("s.txt").read_text())
     assert piped.stdout == by_scores
 
 
@@ -379,7 +396,7 @@ def test_compare_equals_the_library(home, here):
     }
     evaluations["s"] = evaluations["model"]
     expected = rs.compare(evaluations, "one", alternative="greater").to_dict()
-    command = ("compare", home / "test.txt", *names.values(), "s.txt", "--profile", "standard")
+    command = ("compare", *names.values(), "s.txt", home / "test.txt", "--profile", "standard")
     content = json.loads(run(*command, "--baseline", "one", "--alternative", "greater", "--json").stdout)
     assert content["rows"] == expected["rows"]
     assert content["mean"]["one"] == dict(evaluations["one"].mean)
@@ -622,7 +639,7 @@ def test_a_model_with_indicators_scores_raw_files(home, here):
     assert scores == model.predict(rs.read_letor("holes.txt")).tolist()
     zeros = [float(line) for line in run("rank", "m.json", "holes.txt", "--missing", "zero").stdout.split()]
     assert zeros == model.predict(rs.read_letor("holes.txt", missing="zero")).tolist()
-    run("evaluate", "holes.txt", "--model", "m.json")
+    run("evaluate", "m.json", "holes.txt")
     assert "f1 is missing" in run("explain", "m.json", "holes.txt", "--query", data.qid[0]).stdout
     run("explain", "m.json", "holes.txt", "--drop")
 
@@ -645,7 +662,7 @@ def test_scattered_query_ids_work(home, here):
     # BLAS rounds a row by its place in the matrix, so the last bit may differ.
     np.testing.assert_allclose(np.array(mixed_scores, float), np.array(scores, float)[order], rtol=1e-13)
     together, mixed = (
-        json.loads(run("evaluate", file, "--model", home / "model.json", "--json").stdout)["mean"]
+        json.loads(run("evaluate", home / "model.json", file, "--json").stdout)["mean"]
         for file in (home / "test.txt", "mixed.txt")
     )
     assert mixed == pytest.approx(together)
@@ -683,8 +700,8 @@ def test_truncated_gzip(home, here):
 
 @pytest.mark.parametrize("command", ["fit", "path", "inspect", "evaluate", "rank"])
 def test_missing_input_file(command, home, here):
-    options = {"fit": ["-o", "m.json"], "evaluate": ["--model", home / "model.json"]}
-    before = [home / "model.json"] if command == "rank" else []
+    options = {"fit": ["-o", "m.json"]}
+    before = [home / "model.json"] if command in ("rank", "evaluate") else []
     refusal = refused(command, *before, "gone.txt", *options.get(command, []))
     assert refusal == "gone.txt: there is no such file"
     assert isinstance(refusal.error, FileNotFoundError)
@@ -693,13 +710,13 @@ def test_missing_input_file(command, home, here):
 def test_missing_model_and_scores(home, here):
     for command in (
         ("rank", "gone.json", home / "test.txt"),
-        ("evaluate", home / "test.txt", "--scores", "gone.json"),
+        ("evaluate", "gone.json", home / "test.txt"),
     ):
         refusal = refused(*command)
         assert refusal.startswith("gone.json: ")
         assert isinstance(refusal.error, FileNotFoundError)
     Path("latin.txt").write_bytes(b"1\n\xff\n")
-    refusal = refused("evaluate", home / "test.txt", "--scores", "latin.txt")
+    refusal = refused("evaluate", "latin.txt", home / "test.txt")
     assert refusal.facts == ("latin.txt", 2)
     assert "UTF-8" in refusal.reason
 
@@ -710,14 +727,14 @@ def test_missing_model_and_scores(home, here):
         ('{"format": "rank', "JSON"),
         ("{}", "ranksieve model"),
         ('{"format": "ranksieve-linear-model", "format_version": 99}', "99"),
-        ('{"format": "ranksieve-linear-model", "format_version": 1, "n_features": 1}', "damaged"),
+        ('{"format": "ranksieve-linear-model", "format_version": 4, "n_features": 1}', "damaged"),
     ],
 )
 def test_damaged_model(content, words, home, here):
     put(here / "m.json", content)
     for command in (
         ("rank", "m.json", home / "test.txt"),
-        ("evaluate", home / "test.txt", "--model", "m.json"),
+        ("evaluate", "m.json", home / "test.txt"),
     ):
         refusal = refused(*command)
         assert refusal.facts == ("m.json", None)
@@ -784,7 +801,7 @@ def test_unknown_names_suggest_the_nearest(home, here):
     assert setting.startswith("--set n_alpha: ")
     assert "'n_alphas'" in setting.reason
     assert all(name in setting.reason for name in rs.SparseRanker().get_params())
-    evaluate = ("evaluate", home / "test.txt", "--model", home / "model.json")
+    evaluate = ("evaluate", home / "model.json", home / "test.txt")
     assert "'map'" in refused(*evaluate, "--metric", "mapp").reason
     empty = refused(*evaluate, "--empty", "2")
     assert empty.facts == ("empty", "2")
@@ -793,7 +810,7 @@ def test_unknown_names_suggest_the_nearest(home, here):
     assert form.facts == ("form", "xml")
     assert form.startswith("--format xml: ")
     assert refused("path", home / "train.txt", "--penalty", "l2").facts == ("penalty", "l2")
-    two = ("compare", home / "test.txt", home / "model.json", home / "one.json")
+    two = ("compare", home / "model.json", home / "one.json", home / "test.txt")
     assert refused(*two, "--alternative", "less").facts == ("alternative", "less")
     assert refused(*two, "--baseline", "first").facts == ("baseline", "first")
 
@@ -829,21 +846,21 @@ def test_options_that_a_method_does_not_have(home, here, monkeypatch):
 
 
 def test_bad_scores(home, here):
-    data = ("evaluate", home / "test.txt", "--scores")
+    test = home / "test.txt"
     for bad in ("x", "inf", "1_000"):
-        refusal = refused(*data, put(here / "s.txt", f"0.5\n{bad}\n"))
+        refusal = refused("evaluate", put(here / "s.txt", f"0.5\n{bad}\n"), test)
         assert refusal.facts == (str(here / "s.txt"), 2)
         assert repr(bad) in refusal.reason
     n_docs = rs.read_letor(home / "test.txt").n_docs
-    refusal = refused(*data, put(here / "s.txt", "1\n"))
+    refusal = refused("evaluate", put(here / "s.txt", "1\n"), test)
     assert refusal.facts == (str(here / "s.txt"), None)
     assert f"{n_docs} documents" in refusal.reason
 
 
-def test_evaluate_wants_one_ranking(home):
-    assert "either --model or --scores" in refused("evaluate", home / "test.txt")
-    both = ("--model", home / "model.json", "--scores", "s.txt")
-    assert "either --model or --scores" in refused("evaluate", home / "test.txt", *both)
+def test_evaluate_wants_data(home):
+    assert (
+        refused("evaluate", home / "model.json") == "give either DATA, or --qrels FILE to evaluate TREC runs"
+    )
 
 
 def test_standard_input_is_read_once(here):
@@ -852,8 +869,8 @@ def test_standard_input_is_read_once(here):
 
 def test_compare_wants_different_files(home):
     model = home / "model.json"
-    assert refused("compare", home / "test.txt", model, model).facts == (str(model), None)
-    assert refused("compare", home / "test.txt", model).facts[0] == "evaluations"
+    assert refused("compare", model, model, home / "test.txt").facts == (str(model), None)
+    assert refused("compare", model, home / "test.txt").facts[0] == "evaluations"
 
 
 def test_kept_missing_values_cannot_be_scored(home, here):
@@ -936,31 +953,10 @@ def test_interrupt_leaves_no_output(home, here):
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 130
-    assert done.stderr == "ranksieve: interrupted, the output was not written\n"
+    assert done.stderr == "ranksieve: interrupted\n"
     assert done.stdout == ""
     assert Path("m.json").read_text() == "old"
     assert os.listdir(here) == ["m.json"]
-
-
-@pytest.mark.parametrize(
-    ("name", "how", "code"), [("SIGINT", "interrupted", 130), ("SIGTERM", "ended by SIGTERM", 143)]
-)
-@pytest.mark.full
-def test_a_signal_in_a_destructor_is_not_lost(name, how, code, home, here):
-    wait = (
-        "import os, signal, time, ranksieve.cli.options as options\n"
-        "class Held:\n"
-        f"    def __del__(self): os.kill(os.getpid(), signal.{name}); time.sleep(0)\n"
-        "def read(*args):\n"
-        "    held = Held(); del held; time.sleep(100)\n"
-        "options.read_data = read\n" + MAIN
-    )
-    arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]
-    done = subprocess.run(
-        [sys.executable, "-c", wait, *arguments], capture_output=True, text=True, check=False, timeout=90
-    )
-    assert (done.returncode, done.stderr) == (code, f"ranksieve: {how}, the output was not written\n")
-    assert os.listdir(here) == []
 
 
 @pytest.mark.parametrize(
@@ -975,7 +971,7 @@ def test_a_signal_while_waiting_for_standard_input(here, stop, how, code):
         waiting.send_signal(stop)
         _, said = waiting.communicate(timeout=60)
     assert waiting.returncode == code
-    assert said == f"ranksieve: {how}, the output was not written\n"
+    assert said == f"ranksieve: {how}\n"
     assert os.listdir(here) == []
 
 
@@ -1005,7 +1001,7 @@ def test_standard_input(home, here):
 
 
 @pytest.mark.parametrize(
-    "command", [("rank", "model.json", "test.txt"), ("evaluate", "test.txt", "--model", "model.json")]
+    "command", [("rank", "model.json", "test.txt"), ("evaluate", "model.json", "test.txt")]
 )
 @pytest.mark.full
 def test_closed_pipe_is_quiet(home, monkeypatch, command):

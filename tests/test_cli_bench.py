@@ -38,12 +38,12 @@ def call(*arguments):
 
 
 def test_tables_on_the_terminal_and_as_json(letor, tmp_path):
-    arguments = (letor, "--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "-o", tmp_path, "--jobs", 1)
+    arguments = (letor, "--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "-o", tmp_path, "--n-jobs", 1)
     shown = call(*arguments)
     assert shown.exit_code == 0, shown.output
     assert "toy: test accuracy" in shown.stdout
     assert "AdaRank-NDCG" in shown.stdout
-    assert f"ranksieve report {tmp_path} -o report.html" in shown.stdout.replace("\n", "")
+    assert f"ranksieve tables {tmp_path} --report report.html" in shown.stdout.replace("\n", "")
     again = call(*arguments, "--json")
     tables = json.loads(again.stdout)["tables"]
     assert [table["name"] for table in tables][:2] == ["accuracy", "significance"]
@@ -55,8 +55,8 @@ def test_tables_on_the_terminal_and_as_json(letor, tmp_path):
     ("arguments", "facts"),
     [
         (["--methods", "rankswm"], ("methods", "rankswm")),
-        (["--data", "toi"], ("data_sets", "toi")),
-        (["--select", "ndgc@10"], ("metric", "ndgc")),
+        (["--data-sets", "toi"], ("data_sets", "toi")),
+        (["--metric", "ndgc@10"], ("metric", "ndgc")),
         (["--profile", "lettor"], ("profile", "lettor")),
         (["--methods", ","], ("methods", [])),
         (["--methods", "listnet", "--baseline", "ranksvm"], ("baseline", "ranksvm")),
@@ -92,7 +92,7 @@ def test_folds_and_labels_choose_the_profile(letor, graded, tmp_path):
             "ranksvm,fsmrank",
             "--grid",
             "fast",
-            "--jobs",
+            "--n-jobs",
             1,
             "-o",
             tmp_path / name,
@@ -118,7 +118,7 @@ def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tm
         "ranksvm",
         "--grid",
         "fast",
-        "--jobs",
+        "--n-jobs",
         1,
     )
     assert shown.exit_code == 0, shown.output
@@ -135,7 +135,7 @@ def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
 
 def test_a_folder_of_another_version_is_refused(letor, tmp_path):
     arguments = (
-        letor, "--methods", "ranksvm", "--grid", "fast", "-o", tmp_path, "--jobs", 1
+        letor, "--methods", "ranksvm", "--grid", "fast", "-o", tmp_path, "--n-jobs", 1
     )  # fmt: skip
     assert call(*arguments).exit_code == 0
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
@@ -186,12 +186,12 @@ def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_p
     data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
     write_letor(Dataset(data.X, data.y - 1, data.qid), tmp_path / "shop.txt")
     common = (tmp_path / "shop.txt", "-o", tmp_path / "out", "--methods", "ranksvm", "--grid", "fast")
-    refusal = refused("bench", *common, "--jobs", 1)
+    refusal = refused("bench", *common, "--n-jobs", 1)
     assert refusal.startswith("shop, fold 1: ")
     assert refusal.facts == (None, None)
     assert "label" in refusal.reason
     assert not (tmp_path / "out").exists()
-    done = call(*common, "--jobs", 1, "--profile", "trec")
+    done = call(*common, "--n-jobs", 1, "--profile", "trec")
     assert done.exit_code == 0, done.output
 
 
@@ -199,7 +199,7 @@ def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_p
 def unfinished(letor, tmp_path_factory):
     """Results in which RankSVM lacks a fold on one data set, and another data set has nothing finished."""
     out = tmp_path_factory.mktemp("unfinished")
-    how = ("--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "--jobs", 1, "-o", out)
+    how = ("--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "--n-jobs", 1, "-o", out)
     assert call(letor, *how).exit_code == 0
     shutil.copytree(out / "toy" / "ranksvm", out / "other" / "ranksvm")
     for folder in ("toy", "other"):
@@ -219,19 +219,19 @@ LEFT_OUT = [
 
 def test_a_report_says_what_is_unfinished(unfinished, tmp_path):
     page = tmp_path / "page.html"
-    for options in ((), ("-o", page)):
-        shown = RUN.invoke(app, ["report", str(unfinished), *map(str, options)])
+    for options in ((), ("--report", page)):
+        shown = RUN.invoke(app, ["tables", str(unfinished), *map(str, options)])
         assert shown.exit_code == 0, shown.output
         assert set(shown.stderr.splitlines()) == {f"ranksieve: warning: {line}" for line in LEFT_OUT}
     for line in LEFT_OUT:
         assert f"{line}." in page.read_text()
-    shown = RUN.invoke(app, ["report", str(unfinished), "--json"])
+    shown = RUN.invoke(app, ["tables", str(unfinished), "--json"])
     assert sorted(json.loads(shown.stdout)["unfinished"]) == sorted(LEFT_OUT)
 
 
 def test_a_baseline_that_is_unfinished_is_refused(unfinished, tmp_path):
-    for options in ((), ("-o", tmp_path / "page.html"), ("-o", tmp_path / "tables.md")):
-        refusal = refused("report", unfinished, "--baseline", "ranksvm", *options)
+    for options in ((), ("--report", tmp_path / "page.html"), ("-o", tmp_path / "tables.md")):
+        refusal = refused("tables", unfinished, "--baseline", "ranksvm", *options)
         assert refusal.facts == ("baseline", "ranksvm")
         assert "2 of 3 folds" in refusal.reason
     assert list(tmp_path.iterdir()) == []
@@ -239,13 +239,13 @@ def test_a_baseline_that_is_unfinished_is_refused(unfinished, tmp_path):
 
 def test_results_without_a_finished_method_say_how_far_they_are(unfinished, tmp_path):
     shutil.copytree(unfinished / "other", tmp_path / "other")
-    refusal = refused("report", tmp_path)
+    refusal = refused("tables", tmp_path)
     assert refusal.facts == (str(tmp_path), None)
     assert "ranksvm on other: 2 of 3 folds" in refusal.reason
 
 
 def test_data_sets_without_the_baseline_have_their_own(letor, tmp_path):
-    common = ("--grid", "fast", "-o", tmp_path, "--jobs", 1)
+    common = ("--grid", "fast", "-o", tmp_path, "--n-jobs", 1)
     assert call(letor, "--methods", "ranksvm", *common).exit_code == 0
     (letor / "toy").rename(letor / "other")
     try:

@@ -158,7 +158,7 @@ def test_everything_on_a_page(files, tmp_path):
     said = run(
         "explain",
         *files,
-        "--html",
+        "--report",
         "page.html",
         "--costs",
         "costs.csv",
@@ -210,7 +210,7 @@ def test_letor_text_and_a_stored_normalisation(tmp_path, monkeypatch):
         (("--query", "shoes", "--metric", "map"), ("metric", ["map"])),
         (("--query", "shoes", "--profile", "trec"), ("profile", "trec")),
         (("--worst", "2", "--costs", "c.csv"), ("costs", "c.csv")),
-        (("--html", "no/such/folder.html"), ("no/such/folder.html", None)),
+        (("--report", "no/such/folder.html"), ("no/such/folder.html", None)),
         (("--query", "shoe"), ("query", "shoe")),
         (("--query", "shoes", "--doc", "E", "--above", "B"), ("document", "E")),
         (("--drop", "--metric", "nope"), ("metric", "nope")),

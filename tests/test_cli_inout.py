@@ -79,13 +79,13 @@ def test_others_models_rank_and_are_measured(here, data, source):
     trees = np.array(run("rank", "trees.txt", source).stdout.split(), float)
     below = np.float32(data.X[:, 1]) <= 0.5
     np.testing.assert_array_equal(trees, np.where(below, np.float32(-0.1), np.float32(0.15)))
-    got = mean(run("evaluate", source, "--model", "trees.txt", "--metric", "map", "--json").stdout)
+    got = mean(run("evaluate", "trees.txt", source, "--metric", "map", "--json").stdout)
     assert got == rs.evaluate(trees, data, "map").mean
 
 
 def test_models_of_three_programs_are_compared(here, data):
     files = ["own.json", "ca.txt", "trees.txt", "fast.json"]
-    result = json.loads(run("compare", "d.txt", *files, "--json").stdout)
+    result = json.loads(run("compare", *files, "d.txt", "--json").stdout)
     assert list(result["mean"]) == ["own", "ca", "trees", "fast"]
     assert result["mean"]["ca"] == result["mean"]["fast"]
     assert len(result["rows"]) == 2 * 6
@@ -95,7 +95,7 @@ def test_models_of_three_programs_are_compared(here, data):
 
 def test_scores_and_ranklib_text_are_told_apart(here):
     Path("scores.txt").write_text(run("rank", "ca.txt", "d.txt").stdout)
-    result = json.loads(run("compare", "d.txt", "scores.txt", "ca.txt", "--json").stdout)
+    result = json.loads(run("compare", "scores.txt", "ca.txt", "d.txt", "--json").stdout)
     assert result["mean"]["scores"] == result["mean"]["ca"]
 
 
@@ -130,11 +130,11 @@ def test_missing_values_count_zero_for_others_models(here):
 
 def test_damaged_models(here):
     Path("bad.txt").write_text(RANKLIB.replace("3:-0.5", "3:much"))
-    refusal = refused("evaluate", "d.txt", "--model", "bad.txt")
+    refusal = refused("evaluate", "bad.txt", "d.txt")
     assert refusal.facts == ("bad.txt", 3)
     assert "'much'" in refusal.reason
     Path("bad.txt").write_text(TREES.replace("</tree>", ""))
-    refusal = refused("compare", "d.txt", "bad.txt", "ca.txt")
+    refusal = refused("compare", "bad.txt", "ca.txt", "d.txt")
     assert refusal.facts == ("bad.txt", 17)
     assert "XML" in refusal.reason
 
@@ -148,12 +148,12 @@ def test_a_run_against_qrels(here, data):
     rs.write_qrels(data, "qrels.txt")
     options = ("--qrels", "qrels.txt", "--metric", "map", "--metric", "ndcg@3", "--json")
     expected = rs.evaluate_run(rs.read_run("own.run"), rs.read_qrels("qrels.txt"), ["map", "ndcg@3"])
-    got = run("evaluate", "--run", "own.run", *options, "--per-query").stdout
+    got = run("evaluate", "own.run", *options, "--per-query").stdout
     assert json.loads(got) == expected.to_dict()
     compared = json.loads(run("compare", "own.run", "ca.run", *options).stdout)
     assert compared["mean"]["own"] == expected.mean
     assert compared["profile"] == "trec"
-    words = run("evaluate", "--run", "own.run", "--qrels", "qrels.txt").stdout
+    words = run("evaluate", "own.run", "--qrels", "qrels.txt").stdout
     assert "20 queries; trec profile." in words
 
 
@@ -162,30 +162,25 @@ def test_a_run_gives_the_values_of_its_model(here, data):
     run("rank", "own.json", "d.txt", "--format", "trec", "-o", "own.run")
     rs.write_qrels(data, "qrels.txt")
     options = ("--metric", "map", "--metric", "ndcg@5", "--metric", "mrr", "--profile", "trec", "--json")
-    by_run = mean(run("evaluate", "--run", "own.run", "--qrels", "qrels.txt", *options).stdout)
-    by_model = mean(run("evaluate", "d.txt", "--model", "own.json", *options).stdout)
+    by_run = mean(run("evaluate", "own.run", "--qrels", "qrels.txt", *options).stdout)
+    by_model = mean(run("evaluate", "own.json", "d.txt", *options).stdout)
     assert by_run == pytest.approx(by_model, abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("evaluate", "--run", "r"), "--run and --qrels go together"),
-        (("evaluate", "--qrels", "q"), "--run and --qrels go together"),
-        (("evaluate", "d.txt", "--run", "r", "--qrels", "q"), "--run and --qrels go together, without DATA"),
-        (
-            ("evaluate",),
-            "there is nothing to evaluate; give DATA with --model or --scores, or --run and --qrels",
-        ),
-        (("evaluate", "d.txt"), "give either --model or --scores"),
-        (("evaluate", "--run", "r", "--qrels", "gone"), "gone: "),
+        (("evaluate", "r"), "give either DATA, or --qrels FILE"),
+        (("evaluate", "r", "d.txt", "--qrels", "q"), "give either DATA, or --qrels FILE"),
+        (("evaluate", "--qrels", "q"), "Missing argument 'MODEL'"),
+        (("evaluate", "r", "--qrels", "gone"), "gone: "),
     ],
 )
 def test_what_is_refused(here, args, said):
     assert refused(*args).startswith(said)
 
 
-@pytest.mark.parametrize("files", [("d.txt", "ca.txt"), ("d.txt",)])
+@pytest.mark.parametrize("files", [("ca.txt", "d.txt"), ("d.txt",)])
 def test_a_comparison_needs_two_rankings(here, files):
     assert refused("compare", *files).facts[0] == "evaluations"
 
@@ -193,7 +188,7 @@ def test_a_comparison_needs_two_rankings(here, files):
 def test_queries_without_results_are_told(here):
     Path("q").write_text("1 0 a 1\n2 0 b 1\n")
     Path("r").write_text("1 Q0 a 1 0.5 x\n")
-    result = run("evaluate", "--run", "r", "--qrels", "q", "--metric", "map", "--json")
+    result = run("evaluate", "r", "--qrels", "q", "--metric", "map", "--json")
     assert mean(result.stdout) == {"map": 0.5}
     assert result.stderr == "ranksieve: warning: 1 judged queries have no results and count 0\n"
 

@@ -92,9 +92,9 @@ def test_a_card_is_a_model_like_any_other(home):
     card, valid = rs.load_model("card.json"), rs.read_letor("vali.txt")
     scores = run("rank", "card.json", "vali.txt").stdout.split()
     np.testing.assert_array_equal(np.array(scores, dtype=float), card.predict(valid))
-    assert "ndcg@10" in run("evaluate", "vali.txt", "--model", "card.json").stdout
+    assert "ndcg@10" in run("evaluate", "card.json", "vali.txt").stdout
     assert card.names[0] in run("explain", "card.json", "vali.txt", "--drop").stdout
-    run("compare", "vali.txt", "card.json", "model.json")
+    run("compare", "card.json", "model.json", "vali.txt")
     run("export", "card.json", "--to", "python", "-o", "card.py")
     module = {}
     exec((home / "card.py").read_text(encoding="utf-8"), module)
@@ -172,7 +172,7 @@ def test_a_measured_card_verifies(tmp_path, monkeypatch):
     data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=4)
     rs.write_letor(data.select_queries(range(20)), "train.txt")
     rs.write_letor(data.select_queries(range(20, 30)), "vali.txt")
-    run("subset", "train.txt", "--k", "3", "--model", "m.json")
+    run("subset", "train.txt", "--max-features", "3", "-o", "m.json")
     run("scorecard", "m.json", "train.txt", "--valid", "vali.txt", "-o", "card.json")
     train, valid, card = rs.read_letor("train.txt"), rs.read_letor("vali.txt"), rs.load_model("card.json")
     assert {one.holds for one in rs.verify(card, train, valid).verdicts} == {True}

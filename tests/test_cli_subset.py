@@ -1,4 +1,4 @@
-"""ranksieve subset and fit --best-subset: tables, pages, models, refusals."""
+"""ranksieve subset and fit with families=subset: tables, pages, models, refusals."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.full
 def test_table_page_model_and_json_agree(here):
-    asked = ("subset", "train.txt", "--valid", "vali.txt", "--k", "1..3")
-    said = run(*asked, "-o", "s.html", "--model", "m.json")
+    asked = ("subset", "train.txt", "--valid", "vali.txt", "--max-features", "1..3")
+    said = run(*asked, "--report", "s.html", "-o", "m.json")
     assert "Proven best: no other set of at most 3 of the 8 features" in said.stdout
     assert "measured on vali.txt and by 5-fold cross-validation" in said.stdout
     assert FOLD_SETS in " ".join(said.stdout.split())
@@ -50,21 +50,30 @@ def test_table_page_model_and_json_agree(here):
     for size in content["sizes"]:
         assert ", ".join(size["features"]) in page
         assert f"{size['objective']:.6f}" in page
-    run("subset", "train.txt", "--k", "2", "-o", "s.json")
-    assert [size["max_features"] for size in json.loads(Path("s.json").read_text())["sizes"]] == [2]
 
 
 def test_the_model_ranks_and_exports_like_any_other(here):
-    run("subset", "train.txt", "--k", "3", "--model", "m.json")
+    run("subset", "train.txt", "--max-features", "3", "-o", "m.json")
     model, data = rs.load_model("m.json"), rs.read_letor("vali.txt")
     ranker = rs.best_subset(rs.read_letor("train.txt"), 3)
     assert np.array_equal(model.predict(data), ranker.predict(data))
     run("export", "m.json", "--to", "ranklib", "-o", "ranklib.txt")
-    assert "ndcg@10" in run("evaluate", "vali.txt", "--model", "m.json").stdout
+    assert "ndcg@10" in run("evaluate", "m.json", "vali.txt").stdout
 
 
 def test_fit_best_subset(here):
-    said = run("fit", "train.txt", "--best-subset", "--max-features", 3, "-o", "m.json", "--report", "r.html")
+    said = run(
+        "fit",
+        "train.txt",
+        "--set",
+        "families=subset",
+        "--max-features",
+        3,
+        "-o",
+        "m.json",
+        "--report",
+        "r.html",
+    )
     model = rs.load_model("m.json")
     assert model.certificate["kind"] == "subset"
     assert model.certificate["max_features"] <= 3
@@ -74,9 +83,6 @@ def test_fit_best_subset(here):
     assert FOLD_SETS in " ".join(said.stdout.split())
     assert FOLD_SETS in Path("r.html").read_text()
     assert FOLD_SETS not in run("fit", "train.txt", "--max-features", 3, "-o", "m.json").stdout
-    refusal = refused("fit", "train.txt", "--best-subset", "--method", "fenchelrank", "-o", "m.json")
-    assert refusal.facts == ("method", "fenchelrank")
-    assert "--best-subset" in refusal
 
 
 def test_fit_by_its_name_in_the_table(here):
@@ -89,13 +95,12 @@ def test_fit_by_its_name_in_the_table(here):
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
-        (["--k", "x"], ("k", "x")),
-        (["--k", "0"], ("k", "0")),
-        (["--k", "5..3"], ("k", "5..3")),
-        (["--k", "9"], ("max_features", 9)),
-        (["--k", "2", "-o", "s.txt"], ("s.txt", None)),
-        (["--k", "1", "--must-have", "f1,f2"], ("k", "1")),
-        (["--k", "2", "--max-cost", "3"], ("max_cost", 3.0)),
+        (["--max-features", "x"], ("max_features", "x")),
+        (["--max-features", "0"], ("max_features", "0")),
+        (["--max-features", "5..3"], ("max_features", "5..3")),
+        (["--max-features", "9"], ("max_features", 9)),
+        (["--max-features", "1", "--must-have", "f1,f2"], ("max_features", "1")),
+        (["--max-features", "2", "--max-cost", "3"], ("max_cost", 3.0)),
     ],
 )
 def test_refusals(here, options, facts):
@@ -104,14 +109,14 @@ def test_refusals(here, options, facts):
 
 def test_limits_are_part_of_what_is_proven(here):
     limits = ("--must-have", "f2", "--must-not", "f8", "--signs", "f1=+")
-    said = run(
-        "subset", "train.txt", "--k", "2", *limits, "--model", "limited.json", "-o", "limited.json.json"
-    )
+    said = run("subset", "train.txt", "--max-features", "2", *limits, "-o", "limited.json")
     text = " ".join(said.stdout.split())
     sentence = "of the 8 features that holds f2, lacks f8 and has the weights f1 ≥ 0 has a"
     assert sentence in text
-    assert json.loads(Path("limited.json.json").read_text())["limits"]["must_not"] == ["f8"]
-    fitted = run("fit", "train.txt", "--best-subset", "--max-features", "2", *limits, "-o", "chosen.json")
+    assert rs.load_model("limited.json").parameters["must_not"] == ["f8"]
+    fitted = run(
+        "fit", "train.txt", "--set", "families=subset", "--max-features", "2", *limits, "-o", "chosen.json"
+    )
     assert sentence in " ".join(fitted.stdout.split())
 
 

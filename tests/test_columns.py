@@ -177,19 +177,19 @@ def test_options_on_the_command_line(here, name):
     scored = run("rank", "m.json", name, *chosen).stdout
     assert run("rank", "m.json", name, *OPTIONS).stdout == scored
     for command in (
-        ("evaluate", name, "--model", "m.json"),
-        ("compare", name, "m.json", "m2.json"),
+        ("evaluate", "m.json", name),
+        ("compare", "m.json", "m2.json", name),
         ("explain", "m.json", name, "--query", "q1"),
         ("path", name),
         ("verify", "m.json", name, "--features", "bm25_title,clicks"),
-        ("subset", name, "--k", "1"),
+        ("subset", name, "--max-features", "1"),
         ("frontier", name, "--max-features", "1"),
         ("scorecard", "m.json", name, "-o", "card.json"),
     ):
         Path("m2.json").write_bytes(Path("m.json").read_bytes())
         run(*command, *OPTIONS)
     Path("scores.txt").write_text(scored)
-    run("evaluate", name, "--scores", "scores.txt", *OPTIONS)
+    run("evaluate", "scores.txt", name, *OPTIONS)
 
 
 REFUSED = {  # where, and what is named
@@ -240,5 +240,5 @@ def test_policies_that_are_suggested_work_in_every_command(here):
 
 def test_options_of_exports_are_called_by_their_names(here):
     rs.FenchelRank(radius=2).fit(here).to_model().save("m.json")
-    said = refused("export", "m.json", "--to", "json", "-o", "x.json", "--data", "d.txt")
-    assert "--data" in said
+    said = refused("export", "m.json", "--to", "json", "-o", "x.json", "d.txt")
+    assert "DATA" in said

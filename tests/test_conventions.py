@@ -12,12 +12,10 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.data.dataset import joined
 from ranksieve.experiment.benching import fitting_profile
-from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES, Evaluator, Profile, evaluate_many, parse, profile_for
 from ranksieve.metrics.table import METRICS
-from ranksieve.rankers.stability import prepared
+from ranksieve.rankers.measures import single_feature
 from ranksieve.report.page import short_lists
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
@@ -112,7 +110,7 @@ def test_data_made_from_data_keep_the_profile():
     ]  # fmt: skip
     assert {part.profile for part in made} == {"letor"}
     ranker = rs.FenchelRank(normalise="z", missing="zero").fit(data)
-    assert prepared(ranker, data).profile == "letor"
+    assert ranker.preparation_.for_learning(data).profile == "letor"
 
 
 def test_frames_have_no_profile():
@@ -195,11 +193,7 @@ def test_model_files_keep_what_the_model_was_chosen_by(root, tmp_path):
     model = rs.load_model(root / "letor.json")
     assert model.chosen_by == {"metric": "ndcg@10", "profile": "letor"}
     assert rs.load_model(root / "standard.json").chosen_by == {"metric": "map", "profile": "standard"}
-    content = model.to_dict()
-    del content["chosen_by"]
-    (tmp_path / "older.json").write_text(json.dumps(content))
-    assert rs.load_model(tmp_path / "older.json") == replace(model, chosen_by=None)
-    (tmp_path / "bad.json").write_text(json.dumps({**content, "chosen_by": {"metric": "map"}}))
+    (tmp_path / "bad.json").write_text(json.dumps({**model.to_dict(), "chosen_by": {"metric": "map"}}))
     with refused_data("bad.json") as info:
         rs.load_model(tmp_path / "bad.json")
     assert "chosen_by" in info.value.reason
@@ -218,32 +212,32 @@ def test_evaluate_uses_the_models_own(root):
     test, model = root / "plain" / "test.txt", root / "letor.json"
     data = rs.read_letor(test)
     own = rs.evaluate(rs.load_model(model).predict(data), data, ["ndcg@10", "map"], "letor")
-    content = json.loads(run("evaluate", test, "--model", model, "--json").stdout)
+    content = json.loads(run("evaluate", model, test, "--json").stdout)
     assert content["profile"] == "letor"
     assert content["mean"] == dict(own.mean)
     assert content["too_short"] == {"ndcg@10": int(np.sum(data.queries.sizes < 10))}
-    text = words("evaluate", test, "--model", model)
+    text = words("evaluate", model, test)
     assert "24 queries; NDCG@10, letor profile, as the model was chosen by." in text
     assert short_lists(own) in text
-    text = words("evaluate", test, "--model", root / "standard.json")
+    text = words("evaluate", root / "standard.json", test)
     assert "MAP, standard profile, as the model was chosen by." in text
     assert "ndcg" not in text
 
 
 def test_evaluate_does_what_it_is_told(root):
     test, model = root / "plain" / "test.txt", root / "letor.json"
-    text = words("evaluate", test, "--model", model, "--profile", "standard", "--metric", "ndcg@10")
+    text = words("evaluate", model, test, "--profile", "standard", "--metric", "ndcg@10")
     assert text.endswith("24 queries; standard profile.")
-    text = words("evaluate", test, "--model", model, "--profile", "standard")
+    text = words("evaluate", model, test, "--profile", "standard")
     assert text.endswith("24 queries; NDCG@10, as the model was chosen by; standard profile.")
-    text = words("evaluate", test, "--model", model, "--metric", "mrr")
+    text = words("evaluate", model, test, "--metric", "mrr")
     assert text.endswith("24 queries; letor profile, as the model was chosen by.")
 
 
 def test_scores_go_by_the_profile_of_the_data(root, tmp_path):
     run("rank", root / "letor.json", root / "plain" / "test.txt", "-o", tmp_path / "scores.txt")
     for folder, profile in (("plain", "standard"), ("TOY/Fold1", "letor")):
-        text = words("evaluate", root / folder / "test.txt", "--scores", tmp_path / "scores.txt")
+        text = words("evaluate", tmp_path / "scores.txt", root / folder / "test.txt")
         assert f"24 queries; {profile} profile." in text
         assert ("fewer than 10 documents" in text) == (profile == "letor")
 
@@ -253,12 +247,12 @@ def test_compare_uses_what_the_models_share(root, tmp_path):
     again = tmp_path / "again.json"
     again.write_text(first.read_text())
     test = root / "plain" / "test.txt"
-    assert "NDCG@10, letor profile, as the models were chosen by." in words("compare", test, first, again)
-    text = words("compare", test, first, other)
+    assert "NDCG@10, letor profile, as the models were chosen by." in words("compare", first, again, test)
+    text = words("compare", first, other, test)
     differ = f"different ones ({first} by {{}}, {other} by {{}})"
     assert "24 queries; NDCG@10, because the models were chosen by " + differ.format("ndcg@10", "map") in text
     assert "standard profile, because the models were chosen by " + differ.format("letor", "standard") in text
-    content = json.loads(run("compare", root / "TOY" / "Fold1" / "test.txt", first, other, "--json").stdout)
+    content = json.loads(run("compare", first, other, root / "TOY" / "Fold1" / "test.txt", "--json").stdout)
     assert content["profile"] == "letor"
     assert set(content["mean"]["letor"]) == {"ndcg@10", "map"}
     assert list(content["too_short"]) == ["ndcg@10"]
@@ -314,7 +308,7 @@ def test_short_lists_in_a_sentence():
 
 def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     fold, page = root / "TOY" / "Fold1", tmp_path / "page.html"
-    held_out = joined(rs.read_letor(fold / "train.txt"), rs.read_letor(fold / "vali.txt"))  # folds, and valid
+    held_out = rs.read_letor(fold / "train.txt").joined(rs.read_letor(fold / "vali.txt"))  # folds, and valid
     sentence = short_lists(rs.evaluate(np.zeros(held_out.n_docs), held_out, "ndcg@10"))
     assert sentence.endswith("the letor profile counts their NDCG@10 as 0 (standard does not).")
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")

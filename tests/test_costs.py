@@ -121,7 +121,7 @@ def test_one_cost_of_a_group_may_be_written_in_several_ways(put):
         ("feature,cost\nprice,inf\n", 2, "'price' costs inf"),
         ("feature,cost\nprice,cheap\n", 2, "'price' costs 'cheap'"),
         ("feature,cost\nprice,\n", 2, "'price' costs ''"),
-        ("feature,cost\n,1\n", 2, "no name"),
+        ("feature,cost\n,1\n", 2, "is empty"),
         ("feature,cost\nprice,1\nprice,1\n", 3, "'price' is on line 2"),
         ("feature,cost,group\nbm25,1,title\nphrase,2,title\n", 3, "'title'"),
         ('{"price": 1,\n "price": 2}', None, "'price'"),

@@ -462,9 +462,9 @@ def test_the_command_writes_what_the_function_writes(target, home, tmp_path):
         BY_RANGE.save("model.json")
     model = rs.load_model("model.json")
     names = {name: f"attribute({name})" for name in home.feature_names}
-    options = ["--names", "names.json"] if target in VESPA else []
+    options = ["--engine-names", "names.json"] if target in VESPA else []
     (tmp_path / "names.json").write_text(json.dumps(names))
-    options += ["--data", "train.txt"] if target in LUCENE else []
+    options += ["train.txt"] if target in LUCENE else []
     given = {"names": names} if target in VESPA else {"sample": home} if target in LUCENE else {}
     done = json.loads(
         run("export", "model.json", "--to", target, "-o", "by_command", *options, "--json").stdout
@@ -475,7 +475,7 @@ def test_the_command_writes_what_the_function_writes(target, home, tmp_path):
 
 
 def test_the_command_says_what_it_did(home):
-    text = run("export", "model.json", "--to", "solr", "-o", "out", "--data", "train.txt").stdout
+    text = run("export", "model.json", "--to", "solr", "-o", "out", "train.txt").stdout
     n = len(rs.load_model("model.json").terms)
     assert f"Wrote out/model.json, out/query.json: {n} features." in text
     assert "higher than the model's" in text
@@ -490,7 +490,7 @@ def test_the_command_says_what_it_did(home):
 def test_no_input_is_overwritten(home, tmp_path):
     before = (tmp_path / "model.json").read_text()
     for options in (
-        ("--to", "elasticsearch", "-o", ".", "--data", "train.txt"),
+        ("--to", "elasticsearch", "-o", ".", "train.txt"),
         ("--to", "json", "-o", "model.json"),
     ):
         refusal = refused("export", "model.json", *options)
@@ -506,8 +506,8 @@ def test_the_command_refuses_in_one_sentence(home, tmp_path):
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "list.json").write_text("[]")
     assert export("--to", "solar").facts == ("to", "solar")
-    assert export("--to", "solr", "--names", "broken.json").facts == ("broken.json", None)
-    assert export("--to", "solr", "--names", "list.json").facts == ("list.json", None)
+    assert export("--to", "solr", "--engine-names", "broken.json").facts == ("broken.json", None)
+    assert export("--to", "solr", "--engine-names", "list.json").facts == ("list.json", None)
     gone = export("--to", "solr", "--featureset", "nowhere.json").error
     assert isinstance(gone, FileNotFoundError)
     assert gone.filename == "nowhere.json"
@@ -520,7 +520,7 @@ def test_the_command_refuses_in_one_sentence(home, tmp_path):
     (tmp_path / "few.json").write_text('[{"name": "other"}]')
     few = export("--to", "solr", "--featureset", "few.json")
     assert "lacks f" in few.reason
-    assert "--names" in few
+    assert "--engine-names" in few
     assert not (tmp_path / "out").exists()
     for output in ("", "-"):
         assert refused("export", "model.json", "--to", "solr", "-o", output).facts == ("output", output)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.data.magnitudes import LARGEST, LEAST
+from ranksieve.data.inputs import LARGEST, LEAST
 from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
 from tests.extremes.cases import Case, draw

@@ -76,7 +76,7 @@ def with_closed(number, *arguments):
         (1, ["--help"], 2, CLOSED),
         (
             0,
-            ["compare", "-", "m.json"],
+            ["compare", "m.json", "-"],
             2,
             "ranksieve: standard input: cannot be read (Bad file descriptor)\n",
         ),
@@ -90,13 +90,14 @@ def test_closed_streams(here, number, arguments, code, said):
 
 COMMANDS = [
     ["--help"], ["fit", "--help"], ["demo"], ["fit", "d.txt", *QUICK, "-o", "o.json"],
-    ["frontier", "d.txt"], ["subset", "d.txt", "--k", "1"], ["path", "d.txt"], ["rank", "m.json", "d.txt"],
-    ["evaluate", "d.txt", "--model", "m.json"], ["compare", "d.txt", "m.json", "n.json"],
+    ["frontier", "d.txt"], ["subset", "d.txt", "--max-features", "1"], ["path", "d.txt"],
+    ["rank", "m.json", "d.txt"],
+    ["evaluate", "m.json", "d.txt"], ["compare", "m.json", "n.json", "d.txt"],
     ["explain", "m.json", "d.txt", "--drop"], ["scorecard", "m.json", "d.txt", "-o", "o.json"],
     ["verify", "m.json", "d.txt"],
     ["inspect", "d.txt"], ["convert", "d.txt", "o.txt"], ["export", "m.json", "--to", "python", "-o", "o.py"],
-    ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--jobs=1", "-o", "o"],
-    ["report", "results"],
+    ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--n-jobs=1", "-o", "o"],
+    ["tables", "results"],
 ]  # fmt: skip
 
 
@@ -140,13 +141,13 @@ def test_signals_that_the_starter_ignores_stay_ignored():
     ("error", "code", "how"),
     [(KeyboardInterrupt(), 130, "interrupted"), (Ended(signal.SIGTERM), 143, "ended by SIGTERM")],
 )
-def test_what_was_written_before_a_signal_is_told(here, monkeypatch, error, code, how):
+def test_what_was_written_before_a_signal_stays(here, monkeypatch, error, code, how):
     def stop(*_):
         raise error
 
-    monkeypatch.setattr("ranksieve.cli.fit.write_page", stop)
+    monkeypatch.setattr("ranksieve.cli.fit_output.write_page", stop)
     done = run("fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html", code=code)
-    assert done.stderr == f"ranksieve: {how} after writing o.json\n"
+    assert done.stderr == f"ranksieve: {how}\n"
     assert new_files(here) == {"o.json"}
 
 
@@ -159,14 +160,14 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
 @posix
-def test_a_page_that_cannot_be_written_leaves_the_model_and_says_so(here):
+def test_a_page_that_cannot_be_written_leaves_the_model(here):
     arguments = ["fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html"]
     done = subprocess.run(
         [sys.executable, "-c", SMALL_FILES + MAIN, *arguments],
         capture_output=True, text=True, check=False,
         env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")},
     )  # fmt: skip
-    said = "ranksieve: o.html: cannot write there (File too large) (o.json was written)\n"
+    said = "ranksieve: o.html: cannot write there (File too large)\n"
     assert (done.returncode, done.stderr) == (2, said)
     assert rs.load_model("o.json").method == "RankSVM"
     assert new_files(here) == {"o.json"}
@@ -203,8 +204,8 @@ def test_a_protected_folder_is_refused_before_any_work(here, monkeypatch, number
         (["fit", "d.txt", "-o", "loop"], "loop"),
         (["convert", "d.txt", "loop/"], "loop/"),
         (["bench", "d.txt", "-o", "loop"], "loop"),
-        (["demo", "--out", "loop"], "loop"),
-        (["demo", "--out", "d.txt"], "d.txt"),
+        (["demo", "-o", "loop"], "loop"),
+        (["demo", "-o", "d.txt"], "d.txt"),
         (["fit", "/dev/null", "-o", "o.json"], "/dev/null"),
         (["fit", "d.txt", "-o", "folder"], "folder"),
         (["fit", "folder", "-o", "o.json"], "folder"),
@@ -259,12 +260,11 @@ for name in ("O_NOFOLLOW", "O_NONBLOCK", "sched_getaffinity"):
 import signal
 del signal.SIGHUP
 import ranksieve.cli.output, ranksieve._parallel
-from ranksieve._util import atomic_folder
-from ranksieve._util.files import atomic_write
+from ranksieve._util.files import atomic_folder, atomic_write
 ranksieve.cli.output.end_orderly()
 with atomic_write("o.txt") as file:
     file.write("whole")
-with atomic_folder.atomic_folder("o", lambda _: True) as folder:
+with atomic_folder("o", lambda _: True) as folder:
     (folder / "x").write_text("whole")
 """
 

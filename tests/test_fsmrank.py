@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.folds import load_letor_folds
-from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.methods import parameter_grid
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
@@ -25,6 +24,7 @@ from ranksieve.penalties.similarity import (
     nearest_positive_semidefinite,
 )
 from ranksieve.rankers.fsmrank import FSMRank, fsmrank_lipschitz
+from ranksieve.rankers.measures import feature_importance, feature_similarity
 from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs

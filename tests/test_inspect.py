@@ -190,9 +190,8 @@ def test_json(here, troubled):
     assert content["n_infinite"] == 1
 
 
-@pytest.mark.parametrize("option", ["-o", "--html"])
-def test_the_page(here, option):
-    assert run("inspect", "d.parquet", option, "page.html").stdout.endswith("Wrote page.html.\n")
+def test_the_page(here):
+    assert run("inspect", "d.parquet", "--report", "page.html").stdout.endswith("Wrote page.html.\n")
     page = Path("page.html").read_text()
     assert "What d.parquet holds" in page
     assert "<b>price</b>" not in page
@@ -203,7 +202,4 @@ def test_the_page(here, option):
 
 
 def test_what_the_command_refuses(here):
-    page = refused("inspect", "d.parquet", "-o", "page.txt")
-    assert page.facts == ("page.txt", None)
-    assert ".html" in page.reason
-    assert refused("inspect", "d.parquet", "-o", "gone/page.html").facts == ("gone/page.html", None)
+    assert refused("inspect", "d.parquet", "--report", "gone/page.html").facts == ("gone/page.html", None)

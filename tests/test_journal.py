@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from filelock import FileLock, Timeout
 
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.experiment.journal import Journal, check_begun, only_writer, read_journal
 from tests.refusals import refused_data
 
@@ -89,7 +89,7 @@ def test_a_header_that_lacks_something_is_named(tmp_path, lacking):
     path.write_text(json.dumps(header) + "\n")
     with refused_data(path, 1) as info:
         make(path)
-    assert f"no {lacking}" in info.value.reason
+    assert f"missing required field '{lacking}'" in info.value.reason
 
 
 def test_a_file_has_one_writer_at_a_time(tmp_path):

@@ -1,17 +1,26 @@
-"""JSON values of a given shape, and the sentences about others."""
+"""JSON values of a given type, and the sentences about others."""
 
 from __future__ import annotations
 
 import json
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksieve._util.json_values import checked, decode_json
+from ranksieve._util.files import Finite, converted, decode_json
+from ranksieve.errors import DataError
 
-SHAPE = {"name": str, "weights": [float], "note": (str, None), "count": (int, 1)}
+
+class Example(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    weights: list[Finite]
+    note: str | None = None
+    count: int = 1
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -36,35 +45,35 @@ def test_deep_nesting_is_damage():
 
 
 def test_a_sound_object():
-    given_value = {"weights": (1, 2.5), "name": "a"}
-    expected = {"name": "a", "weights": [1.0, 2.5], "note": None, "count": 1}
-    found = checked(given_value, SHAPE, "it")
-    assert found == expected
-    assert isinstance(found["weights"][0], float)
-    assert checked({**given_value, "note": "b", "count": 3}, SHAPE, "it") == {
-        **expected,
-        "note": "b",
-        "count": 3,
-    }
+    found = converted({"weights": (1, 2.5), "name": "a"}, Example, "it")
+    assert found == Example("a", [1.0, 2.5], None, 1)
+    assert isinstance(found.weights[0], float)
+    full = {"name": "a", "weights": [], "note": "b", "count": 3}
+    assert converted(full, Example) == Example("a", [], "b", 3)
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (3, "it is 3"),
-        ({"weights": []}, "it has no name"),
-        ({"name": 5, "weights": []}, "name is 5"),
-        ({"name": "a", "weights": "12"}, "weights is '12'"),
-        ({"name": "a", "weights": [True]}, "an entry of weights is True"),
-        ({"name": "a", "weights": [math.nan]}, "an entry of weights is nan"),
-        ({"name": "a", "weights": [], "count": None}, "count is None"),
-        ({"name": "a", "weights": [], "count": 1.0}, "count is 1.0"),
-        ({"name": "a", "weights": [], "more": 1}, "it has the unknown entry 'more'"),
-        ({"name": list(range(99)), "weights": []}, "16, 1…"),
+        (3, "it: expected 'object', got 'int'"),
+        ({"weights": []}, "it: object missing required field 'name'"),
+        ({"name": 5, "weights": []}, "it.name: expected 'str', got 'int'"),
+        ({"name": "a", "weights": "12"}, "it.weights: expected 'array', got 'str'"),
+        ({"name": "a", "weights": [True]}, "it.weights[0]: expected 'float', got 'bool'"),
+        ({"name": "a", "weights": [0.0, math.nan]}, "it.weights[1]: expected a finite number"),
+        ({"name": "a", "weights": [], "count": None}, "it.count: expected 'int', got 'null'"),
+        ({"name": "a", "weights": [], "count": 1.0}, "it.count: expected 'int', got 'float'"),
+        ({"name": "a", "weights": [], "more": 1}, "it: object contains unknown field 'more'"),
     ],
 )
-def test_other_shapes_are_told(value, words):
-    with pytest.raises(ValueError) as caught:
-        checked(value, SHAPE, "it")
-    assert words in str(caught.value)
-    assert len(str(caught.value)) < 120
+def test_other_shapes_are_refused_with_their_place(value, words):
+    with pytest.raises(DataError) as caught:
+        converted(value, Example, "it")
+    assert caught.value.reason == words
+
+
+def test_an_unknown_name_cannot_break_the_line():
+    with pytest.raises(DataError) as caught:
+        converted({"name": "a", "weights": [], "m\nore" * 99: 1}, Example)
+    assert caught.value.reason.isprintable()
+    assert len(caught.value.reason) < 120

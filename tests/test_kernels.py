@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ranksieve.data.queries import local_levels, queries_in_order
-from ranksieve.kernels import sorted_pairs as upper_hessians
 from ranksieve.kernels import sorted_pairs as uppers
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.kernels.pairs import (
+    Documents,
+    Ranked,
     active_partners,
     centre_and_sort,
     partner_rows,
     sort_by_key,
-    weighted_partner_rows,
-    weighted_partners,
 )
 from tests.tiers import examples
 
@@ -77,19 +76,16 @@ def test_active_pair_sums(case, weighted, seed):
         np.concatenate([lo + rng.permutation(hi - lo) for lo, hi in itertools.pairwise(offsets)]),
     )
     last = len(offsets) - 1
-    centre_and_sort(s, t, order, offsets, 0, last)
+    documents, ranked = Documents(offsets, level, np.ones(last), None), Ranked(t, order)
+    centre_and_sort(s, offsets, 0, last, ranked)
     for q in range(last):
         np.testing.assert_allclose(t[offsets[q] : offsets[q + 1]].mean(), 0, atol=1e-12)
     expected, lower, upper = brute_force(t, level, offsets, table, rows)
     for side, numbers, summed in ((1, expected[:2], lower), (-1, expected[2:], upper)):
         found, sums = [np.empty(len(s)), np.empty(len(s))], np.zeros_like(rows)
-        sweep = (t, level, order, offsets, 0, last, side)
-        if weighted:
-            weighted_partners(*sweep, None, table, *found)
-            weighted_partner_rows(*sweep, table, rows, sums)
-        else:
-            active_partners(*sweep, None, *found)
-            partner_rows(*sweep, rows, sums)
+        sweep = (documents, ranked, 0, last, side, table if weighted else None)
+        active_partners(*sweep, *found)
+        partner_rows(*sweep, rows, sums)
         for got, want in zip(found, numbers, strict=True):
             np.testing.assert_allclose(got, want, atol=1e-10)
         np.testing.assert_allclose(sums, summed, atol=1e-10)
@@ -111,17 +107,16 @@ def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(cas
     above = shuffled_lists(rng, lists, listed, n)
     gradient, sums, slopes = (np.empty(shape) for shape in (n, (last, 4), (last, 2)))
     active = np.empty(n, dtype=np.int32)
-    fixed = (weight, None, offsets, 0, last, lists)
-    uppers.squared_hinge(s, level, *fixed, listed, above, active, gradient, sums)
-    state = (offsets, 0, last, lists, listed.copy(), above.copy(), weight, None, active)
-    product, parts = np.empty(n), [np.empty(rows.shape) for _ in range(3)]
-    upper_hessians.hessian_product(*state, v, product)
-    n_scaled, n_upper = upper_hessians.hessian_parts(
-        level, *state, np.hstack([v[:, None], rows]), np.arange(1, 4), *parts
-    )
-    A, U, N = parts[0][:n_scaled], parts[1][:n_upper], parts[2][:n_upper]
+    fixed = (Documents(offsets, level, weight, None), lists)
+    uppers.squared_hinge(*fixed, s, 0, last, uppers.Arrays(listed, above, active, gradient), sums)
+    state = uppers.Arrays(listed.copy(), above.copy(), active, gradient)
+    product, parts = np.empty(n), uppers.Parts(*(np.empty(rows.shape) for _ in range(3)))
+    uppers.hessian_product(*fixed, state, 0, last, v, product)
+    values = np.hstack([v[:, None], rows])
+    n_scaled, n_upper = uppers.hessian_parts(*fixed, state, 0, last, values, np.arange(1, 4), parts)
+    A, U, N = parts.scaled[:n_scaled], parts.upper[:n_upper], parts.sums[:n_upper]
     for mu in (0.0, step):
-        uppers.squared_hinge_along(s, d, level, mu, *fixed, listed, above, slopes)
+        uppers.squared_hinge_along(*fixed, s, d, mu, 0, last, uppers.Near(listed, above), slopes)
     t, turn = centred(s, offsets), centred(d, offsets)
     moved = t + step * turn
 
@@ -188,8 +183,9 @@ def test_a_range_of_queries_touches_no_other_query():
     s, level = rng.normal(size=12), rng.integers(0, 3, 12)
     t, order = np.full(12, np.nan), np.arange(12)
     found = [np.full(12, np.nan) for _ in range(2)]
-    centre_and_sort(s, t, order, offsets, 1, 2)
-    active_partners(t, level, order, offsets, 1, 2, -1, None, *found)
+    ranked = Ranked(t, order)
+    centre_and_sort(s, offsets, 1, 2, ranked)
+    active_partners(Documents(offsets, level, np.ones(3), None), ranked, 1, 2, -1, None, *found)
     for array in (t, *found):
         assert np.isnan(np.delete(array, np.s_[4:9])).all()
         assert np.isfinite(array[4:9]).all()

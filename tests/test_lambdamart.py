@@ -10,7 +10,6 @@ from ranksieve.baselines import LambdaMART
 from ranksieve.baselines import boosting as lambdamart
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
-from ranksieve.model import lightgbm_text
 from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 
@@ -128,6 +127,6 @@ def test_without_lightgbm_the_cure_is_named(data, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(lightgbm_text, "import_module", missing)
+    monkeypatch.setattr(lambdamart, "import_module", missing)
     with pytest.raises(ImportError, match=r'pip install "\.\[baselines\]"'):
         LambdaMART().fit(data)

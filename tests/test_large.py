@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.baselines import modified_huber
-from ranksieve.baselines.huber_kernels import huber_curvature, huber_of_many, huber_pairs
 from ranksieve.kernels.concordance import concordances
-from ranksieve.measures import feature_similarity, similarity
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1, Ridge
+from ranksieve.rankers import measures
+from ranksieve.rankers.measures import feature_similarity
 from ranksieve.solvers import Problem, ProxNewton, TruncatedNewton, prox_newton
 from ranksieve.solvers import newton as sample
 from tests.refusals import refused_data
@@ -171,100 +170,15 @@ def test_without_similarity_any_number_of_features_will_do():
 # --- Long lists --------------------------------------------------------------------------------------------
 
 
-def weighted_documents(
-    n, n_levels, seed, scale=1.0, offset=0.0, digits=17, gains=True, discounts=True, mass=False
-):
-    """What the kernels take of the documents of one query, by level."""
-    rng = np.random.default_rng(seed)
-    level = np.sort(rng.integers(0, n_levels, n))
-    starts = np.concatenate([[True], level[1:] != level[:-1]])
-    return (
-        np.round(offset + scale * rng.standard_normal(n), digits),
-        np.flatnonzero(starts)[np.cumsum(starts) - 1],
-        rng.uniform(0.1, 2.0, n) if mass else np.ones(n),
-        (2.0 ** np.minimum(level, 12) - 1.0) / 100.0 if gains else np.zeros(n),
-        1.0 / np.log2(2.0 + rng.permutation(n)) if discounts else np.zeros(n),
-        float(not gains),
-        float(not discounts),
-    )
-
-
-@pytest.mark.parametrize("few_pairs", [1, 300])
-@pytest.mark.parametrize("n_levels", [1, 2, 5, 100])
-@pytest.mark.parametrize(
-    "how",
-    [
-        {},
-        {"scale": 10.0, "mass": True},
-        {"scale": 0.0},
-        {"scale": 0.1, "discounts": False},
-        {"scale": 1e4, "offset": 1e7, "gains": False},
-        {"scale": 2.0, "digits": 1},
-        {"gains": False, "discounts": False, "mass": True},
-    ],
-)
-def test_sweeps_add_up_all_pairs(how, n_levels, few_pairs):
-    documents = weighted_documents(400, n_levels, seed=n_levels, **how)
-    value, slack, gradient = np.empty(1), np.empty(1), np.zeros(400)
-    huber_pairs(*documents, np.array([0, 400]), 0, 1, value, slack, gradient)
-    swept = np.zeros((400, 1))
-    found = huber_of_many(*documents, 0, 400, few_pairs, np.empty((400, 0)), swept)
-    np.testing.assert_allclose(found, [value[0], slack[0]], rtol=1e-12, atol=1e-12 * value[0])
-    np.testing.assert_allclose(swept[:, 0], gradient, rtol=0, atol=1e-12 * np.max(np.abs(gradient)))
-
-    V = 3.0 + np.random.default_rng(1).standard_normal((400, 2))
-    expected, curved = np.zeros((400, 2)), np.zeros((400, 2))
-    huber_curvature(*documents, np.array([0, 400]), 0, 1, V, expected)
-    huber_of_many(*documents, 0, 400, few_pairs, V, curved)
-    np.testing.assert_allclose(curved, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
-
-
-def test_a_ranker_of_long_lists_learns_the_same(monkeypatch):
-    lists = [long_list(n, 4, seed=n) for n in (30, 180, 120)]
-    data = rs.Dataset(
-        np.concatenate([one.X for one in lists]), np.concatenate([one.y for one in lists]),
-        np.repeat([3, 1, 2], [30, 180, 120]),
-    )  # fmt: skip
-    visited = rs.RSRank(n_rounds=2).fit(data)
-    monkeypatch.setattr(modified_huber, "MANY_DOCUMENTS", 100)
-    monkeypatch.setattr(modified_huber, "FEW_PAIRS", 50)
-    swept = rs.RSRank(n_rounds=2).fit(data)
-    np.testing.assert_allclose(swept.coef_, visited.coef_, rtol=1e-9, atol=1e-12)
-    assert swept.objective_ == pytest.approx(visited.objective_, rel=1e-11)
-
-
-def test_long_lists_whose_gains_fall_with_the_level_are_visited_pair_by_pair(monkeypatch):
-    data = long_list(200, 4)
-    loss = modified_huber.ModifiedHuber(gain=-data.y)
-    s = np.random.default_rng(0).standard_normal(200)
-    visited = loss.bind(data.y, data.queries).evaluate(s)
-    monkeypatch.setattr(modified_huber, "MANY_DOCUMENTS", 100)
-    again = loss.bind(data.y, data.queries).evaluate(s)
-    assert again.value == visited.value
-    np.testing.assert_array_equal(again.gradient, visited.gradient)
-
-
-def test_no_pair_of_a_long_list_is_visited(monkeypatch):
-    data, rows = long_list(5000, 5), []
-
-    def seen(s, floor, *others):
-        rows.append(int(np.sum(floor)))
-        return huber_pairs(s, floor, *others)
-
-    monkeypatch.setattr(modified_huber, "huber_pairs", seen)
-    rs.RSRank(n_rounds=1, max_iter=2).fit(data)
-    assert set(rows) == {0}  # where lower partners end: every document has none
-
-
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 333])
 def test_sorting_counts_what_all_pairs_do(n):
     rng = np.random.default_rng(n)
     x = rng.standard_normal((n, 7))
     x[:, 1], x[:, 2], x[:, 5] = np.round(x[:, 1]), 0.0, rng.integers(0, 3, n)
     x[:, 3], x[:, 4] = x[:, 0], -x[:, 1]
-    ranks, total = similarity._ranks(x), np.zeros((7, 7))
+    ranks, total = measures._ranks(x), np.zeros((7, 7))
     concordances(np.ascontiguousarray(ranks.T, dtype=np.int32), total)
-    np.testing.assert_array_equal(total, similarity._concordance(ranks))
+    np.testing.assert_array_equal(total, measures._concordance(ranks))
 
 
 def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pairs(monkeypatch):
@@ -272,7 +186,7 @@ def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pair
     feature_similarity("kendall", long_list(1200, 2))  # loads the kernel
     memory, sorted_ = peak(lambda: feature_similarity("kendall", data))
     assert memory < 20 * data.X.nbytes  # the signs of all pairs would be 300 times X
-    monkeypatch.setattr(similarity, "MANY_DOCUMENTS", 2000)
+    monkeypatch.setattr(measures, "MANY_DOCUMENTS", 2000)
     np.testing.assert_array_equal(sorted_, feature_similarity("kendall", data))
 
 

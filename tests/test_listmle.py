@@ -16,7 +16,7 @@ from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.methods import parameter_grid
 from ranksieve.model.linear import load_model
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
 from ranksieve.rankers.sparse_listmle import PENALISED_SOLVERS, squared_radii
@@ -187,7 +187,7 @@ def hessian_norm(objective, w):
 def test_lipschitz_bound_on_fits(seed):
     data = random_dataset(seed=seed, n_queries=12, longest=20)
     loss = CostSensitiveListMLE(5).bind(data.y, data.queries, np.linspace(0.5, 2, 12))
-    objective, bound = Objective(data.X, loss), loss.lipschitz_bound(squared_radii(data))
+    objective, bound = LocalObjective(data.X, loss), loss.lipschitz_bound(squared_radii(data))
     fits = [SparseListMLE(alpha, 5).fit(data).coef_ for alpha in (1e-3, 1e-1, 1.0)]
     for w in (np.zeros(5), *fits, 10 * fits[0]):
         assert 0 < hessian_norm(objective, w) <= bound
@@ -197,7 +197,7 @@ def test_lipschitz_bound_is_attained():
     """Documents at −1 and 1: the bound β/(DCG ln 2) is exact at w = 0, a quarter of it would be false."""
     data = Dataset(np.array([[1.0], [-1.0]]), [1.0, 0.0], [0, 0])
     loss = CostSensitiveListMLE(1).bind(data.y, data.queries)
-    norm = hessian_norm(Objective(data.X, loss), np.zeros(1))
+    norm = hessian_norm(LocalObjective(data.X, loss), np.zeros(1))
     assert norm == pytest.approx(loss.lipschitz_bound(squared_radii(data)), rel=1e-12)
     assert norm == pytest.approx(1 / (2 * np.log(2) ** 2), rel=1e-12)
 
@@ -288,7 +288,7 @@ def test_stops_on_the_gradient_mapping():
     assert loose.converged_
     assert tight.converged_
     assert loose.n_iter_ < tight.n_iter_
-    objective = Objective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
+    objective = LocalObjective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
 
     def mapping(w):
         g = objective.gradient(objective.evaluate(w))
@@ -300,7 +300,7 @@ def test_stops_on_the_gradient_mapping():
 
 def test_alpha_max_gives_the_empty_model():
     data = make_ranking(n_queries=30, n_features=8, n_informative=4, seed=2)
-    objective = Objective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
+    objective = LocalObjective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
     largest = np.abs(objective.gradient(objective.at_zero)).max()
     empty, one = (SparseListMLE(share * largest).fit(data) for share in (1.0001, 0.99))
     assert len(empty.support_) == 0
@@ -409,6 +409,6 @@ def test_lipschitz_bound_on_ohsumed(letor_root):
     """Theorem 1 as printed, with ‖x‖_∞ ≤ 1, falls short of the Hessian's norm; the corrected bound holds."""
     data = load_letor_folds("OHSUMED", letor_root)[0].train
     loss = CostSensitiveListMLE().bind(data.y, data.queries)
-    norm = hessian_norm(Objective(data.X, loss), np.zeros(data.n_features))
+    norm = hessian_norm(LocalObjective(data.X, loss), np.zeros(data.n_features))
     printed = loss.lipschitz_bound(0.25) * np.log(2)
     assert printed < norm <= loss.lipschitz_bound(squared_radii(data))

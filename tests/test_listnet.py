@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import group_queries
 from ranksieve.io.folds import load_letor_folds
 from ranksieve.methods import parameter_grid
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
 from ranksieve.rankers.sparse_listmle import squared_radii
@@ -111,7 +111,7 @@ def test_the_minimum_is_zero_where_scores_are_labels(data):
 
 def test_lipschitz_bound(data):
     loss = ListNetLoss().bind(data.y, data.queries, np.linspace(0.5, 2, data.n_queries))
-    objective, bound = Objective(data.X, loss), loss.lipschitz_bound(squared_radii(data))
+    objective, bound = LocalObjective(data.X, loss), loss.lipschitz_bound(squared_radii(data))
     for scale in (0.0, 0.3, 3.0):
         w = scale * np.random.default_rng(1).normal(size=6)
         assert 0 < np.linalg.norm(objective.hessian(objective.evaluate(w), np.arange(6)), 2) <= bound
@@ -195,7 +195,7 @@ def test_max_iter_gives_the_iterate_of_that_number(data, solver):
 
 
 def test_alpha_max_gives_the_empty_model(data):
-    objective = Objective(data.X, ListNetLoss().bind(data.y, data.queries))
+    objective = LocalObjective(data.X, ListNetLoss().bind(data.y, data.queries))
     largest = L1().alpha_max(objective.gradient(objective.at_zero))
     assert len(ListNet(1.001 * largest).fit(data).support_) == 0
     assert len(ListNet(0.9 * largest).fit(data).support_) >= 1

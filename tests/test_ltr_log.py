@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.io.ltr_log import block_of_line, block_of_response
 from ranksieve.io.tables import Judgements
 from tests.refusals import refused_data, refused_parameter
 
@@ -245,52 +244,3 @@ def test_from_log_to_letor_text_and_back(log, tmp_path):
     np.testing.assert_array_equal(back.X, data.X)
     assert list(back.doc_ids) == list(data.doc_ids)
     assert back.qid.tolist() == data.qid.tolist()
-
-
-# --- Hits of a response together ---------------------------------------------------------------------------
-
-SAME = RAMBO | {"qid": "1"}
-ODD = {
-    "other features": response(hit("7555", 1.0, 2.0), hit("1370", 3.0, names=("clicks",))),
-    "another order": response(hit("7555", 1.0, 2.0), hit("1370", 3.0, 4.0, names=("body", "title"))),
-    "two entries": response(hit("7555", 1.0, 2.0) | {"fields": {"_ltrlog": [{"a": [], "b": []}]}}),
-    "text": response(hit("7555", "1.0", 2.0)),
-    "truth value": response(hit("7555", True, 2.0)),
-    "infinite": response(hit("7555", float("inf"), 2.0)),
-    "no number": response(hit("7555", float("nan"), 2.0)),
-    "large": response(hit("7555", 10**400, 2.0)),
-    "twice": response(hit("7555", 1.0, 2.0, names=("title", "title"))),
-    "extra": response(hit("7555", 1.0, 2.0, names=("title", "extra_logging"))),
-    "no name": response(hit("7555", 1.0, 2.0, names=("title", ""))),
-    "no hit": response(),
-    "error": {**RAMBO, "error": "gone"},
-    "early": response({"_id": "7555", "fields": {"_ltrlog": [{"log_entry1": {"title": 1.5}}]}}),
-}
-
-
-def test_hits_that_log_the_same_are_taken_together():
-    block = block_of_response(SAME, None)
-    assert block.features == ("title", "body")
-    assert block.documents == ["7555", "1370"]
-    np.testing.assert_array_equal(block.values, X[:2])
-    assert block_of_response(SAME, "log_entry1") is not None
-    assert block_of_response(SAME, "other") is None
-
-
-@pytest.mark.parametrize("kind", ODD)
-def test_hits_that_differ_are_taken_one_by_one(kind):
-    assert block_of_response(ODD[kind], None) is None
-    assert block_of_line(json.dumps(ODD[kind]), None) is None
-
-
-def test_a_line_is_read_as_a_response_is():
-    for key, query in (("qid", "1"), ("query_id", 2), ("query", "x"), ("keywords", "y")):
-        named, block = block_of_line(json.dumps(RAMBO | {key: query}), None)
-        assert named == str(query)
-        expected = block_of_response(RAMBO, None)
-        assert (block.features, block.documents) == (expected.features, expected.documents)
-        np.testing.assert_array_equal(block.values, expected.values)
-    assert block_of_line(json.dumps(RAMBO), None)[0] is None
-    assert block_of_line(json.dumps(RAMBO), "other") is None
-    assert block_of_line(json.dumps({"qid": 1, "response": RAMBO}), None) is None
-    assert block_of_line("{damaged", None) is None

@@ -11,8 +11,8 @@ from scipy.stats import kendalltau, pearsonr
 
 from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
-from ranksieve.measures import IMPORTANCES, SIMILARITIES, feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
+from ranksieve.rankers.measures import IMPORTANCES, SIMILARITIES, feature_importance, feature_similarity
 from tests.conftest import random_dataset
 from tests.refusals import refused_parameter
 from tests.tiers import examples

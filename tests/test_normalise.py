@@ -505,10 +505,10 @@ def test_the_stored_policy_is_used_unless_another_is_asked_for(files):
 def test_evaluate_and_compare_use_each_models_policy(files):
     mean, zero = fit("--normalise", "z"), fit("--missing", "zero", "--method", "ranksvm", output="z.json")
     assert (mean.missing.policy, zero.missing.policy) == ("column_mean", "zero")
-    alone = json.loads(run("evaluate", "test.txt", "--model", "m.json", "--json").stdout)["mean"]
-    both = json.loads(run("compare", "test.txt", "m.json", "z.json", "--json").stdout)["mean"]
+    alone = json.loads(run("evaluate", "m.json", "test.txt", "--json").stdout)["mean"]
+    both = json.loads(run("compare", "m.json", "z.json", "test.txt", "--json").stdout)["mean"]
     assert both["m"] == alone
-    assert both["z"] == json.loads(run("evaluate", "test.txt", "--model", "z.json", "--json").stdout)["mean"]
+    assert both["z"] == json.loads(run("evaluate", "z.json", "test.txt", "--json").stdout)["mean"]
 
 
 def test_wrong_choices_are_refused_before_reading(files):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from ranksieve._parallel import use_threads
 from ranksieve.losses import SquaredHinge
-from ranksieve.objective import Objective, make_objective
+from ranksieve.objective import LocalObjective, make_objective
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, squared_hinge
 from tests.rankers import LOSSES
@@ -16,7 +16,7 @@ from tests.refusals import refused_data
 
 
 def make(data, X=None):
-    return Objective(data.X if X is None else X, SquaredHinge().bind(data.y, data.queries))
+    return LocalObjective(data.X if X is None else X, SquaredHinge().bind(data.y, data.queries))
 
 
 def dense64(X, folder):

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
 from ranksieve.losses import SquaredHinge
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1, ElasticNet, Ridge
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.solvers import prox_newton as module
@@ -19,7 +19,7 @@ from tests.solving import prox_newton
 
 
 def objective_of(data):
-    return Objective(data.X, SquaredHinge().bind(data.y, data.queries))
+    return LocalObjective(data.X, SquaredHinge().bind(data.y, data.queries))
 
 
 def reference(data, penalty):

@@ -17,7 +17,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.queries import group_queries
 from ranksieve.losses import SquaredHinge
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.penalties.l1 import Ridge
 from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
@@ -37,7 +37,7 @@ def linear_svc(data, C, weight=None):
 
 def objective_of(data, X=None, table=None, weight=None):
     loss = SquaredHinge(table).bind(data.y, data.queries, weight)
-    return Objective(data.X if X is None else X, loss)
+    return LocalObjective(data.X if X is None else X, loss)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -159,7 +159,7 @@ def test_a_tiny_c_still_gives_the_direction_of_the_gradient(ranker):
         "CSRankSVM": squared.bind(data.y, data.queries, balance(data)),
         "RankSVMStruct": Hinge().bind(data.y, data.queries),
     }
-    objective = Objective(data.X, losses[type(ranker).__name__])
+    objective = LocalObjective(data.X, losses[type(ranker).__name__])
     downhill = -objective.gradient(objective.at_zero)
     w = ranker.fit(data).coef_
     np.testing.assert_allclose(w / np.linalg.norm(w), downhill / np.linalg.norm(downhill), atol=1e-6)

@@ -19,7 +19,7 @@ from ranksieve.data.queries import group_queries
 from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import SquaredHinge
 from ranksieve.methods import parameter_grid
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.penalties.l1 import Ridge
 from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
@@ -145,7 +145,7 @@ def test_objective_agrees_with_linear_svc(C):
 def test_planes_serve_any_convex_loss():
     """The squared hinge by cutting planes and by Newton steps: two ways to one minimum."""
     data = random_dataset(seed=3, n_queries=12)
-    objective = Objective(data.X, SquaredHinge().bind(data.y, data.queries))
+    objective = LocalObjective(data.X, SquaredHinge().bind(data.y, data.queries))
     planes = cutting_plane(objective, Ridge(0.1), tol=1e-7)
     steps = newton(objective, Ridge(0.1), tol=1e-12)
     assert planes.converged
@@ -199,7 +199,7 @@ def test_warm_start_needs_fewer_planes():
 
 def test_the_hinges_own_dual_bounds_it_from_below():
     data = random_dataset(seed=8)
-    objective = Objective(data.X, Hinge().bind(data.y, data.queries))
+    objective = LocalObjective(data.X, Hinge().bind(data.y, data.queries))
     best = cutting_plane(objective, Ridge(0.1), tol=1e-7)
     point = objective.evaluate(best.w)
     g = objective.gradient(point)

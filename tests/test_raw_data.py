@@ -13,10 +13,10 @@ import ranksieve as rs
 from ranksieve.data.costs import make_costs
 from ranksieve.export import export_model
 from ranksieve.io.folds import deal_folds
-from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.objective import make_objective
 from ranksieve.prepare.missing import learn_missing
 from ranksieve.prepare.scaling import ScaleWarning
+from ranksieve.rankers.measures import feature_importance, feature_similarity
 from tests.conftest import QUICK
 from tests.engine_readers import READERS
 from tests.refusals import refused_data, refused_parameter

@@ -26,8 +26,7 @@ from ranksieve.report.fit_page import (
     planted_features,
     render,
 )
-from ranksieve.report.gains import mean_with_interval
-from ranksieve.report.page import PALETTE
+from ranksieve.report.page import PALETTE, mean_with_interval
 from ranksieve.synthetic import make_ranking
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.figures import assert_drawable

@@ -8,17 +8,18 @@ from scipy import stats
 
 from ranksieve._util.messages import shortened
 from ranksieve.report import certificate, percent
-from ranksieve.report.gains import difference, significance_answer
 from ranksieve.report.page import (
     MAX_ROWS,
     Column,
     counted,
+    difference,
     feature_table,
     listed,
     p_value,
     percent_text,
     share_text,
     signed,
+    significance_answer,
     weight_text,
 )
 

@@ -17,7 +17,6 @@ from ranksieve.experiment.tables import accuracy_table
 from ranksieve.metrics.significance import compare
 from ranksieve.report.page import signed
 from ranksieve.report.results_page import (
-    PICTURES,
     build_results_content,
     certificate_table,
     choose_baseline,
@@ -82,7 +81,7 @@ def test_names_are_escaped(page):
 def test_the_page_of_any_results_shows_no_studies(page, shop_results):
     data = data_of(page)
     for at, results in zip(("d1", "d2"), shop_results.data_sets.values(), strict=True):
-        assert {name for name in data["figures"] if name.startswith(at)} == {f"{at}-{n}" for n in PICTURES}
+        assert [name for name in data["figures"] if name.startswith(at)] == [f"{at}-map_against_sparsity"]
         assert data["explorers"][at] == []
         assert set(data["gains"][at]["methods"]) == set(results.methods) - {choose_baseline(results, None)}
     rest = without_scripts(page)
@@ -226,7 +225,7 @@ def test_feature_columns(shop, content, papers_content):
 def test_the_study_of_a_path_marks_its_best_point_on_validation(shop):
     for study in shop.studies:
         path = study["path"]
-        curves = curves_of_study(path, shop.features, "ndcg@10", "letor", "")
+        curves = curves_of_study(path, shop.features, "ndcg@10", "")
         mean = [m for m, n in zip(curves.mean, path["n_nonzero"], strict=True) if n > 0]
         assert curves.mean[curves.chosen] == max(mean)
         assert curves.points[curves.chosen] == path["weights"][curves.chosen]
@@ -257,7 +256,7 @@ def test_provenance_holds_versions_fingerprints_grids_and_seeds(shop):
 
 def test_command_writes_the_page(shop_results, tmp_path):
     target = tmp_path / "page.html"
-    arguments = ["report", str(shop_results.folder), "-o", str(target), "--baseline", "sparseranker"]
+    arguments = ["tables", str(shop_results.folder), "--report", str(target), "--baseline", "sparseranker"]
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
     assert str(target) in shown.output.replace("\n", "")
@@ -277,20 +276,20 @@ def test_papers_report_writes_the_page_and_the_tables(shop_results, papers_page,
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "page.docx"], ".html"),
-        (["-o", "missing/page.html"], "does not exist"),
-        (["--baseline", "ranksvn", "-o", "page.html"], "did you mean 'ranksvm'"),
+        (["-o", "tables.docx"], ".tex"),
+        (["--report", "missing/page.html"], "does not exist"),
+        (["--baseline", "ranksvn", "--report", "page.html"], "did you mean 'ranksvm'"),
     ],
 )
 def test_bad_requests_are_one_sentence(shop_results, tmp_path, monkeypatch, options, words):
     monkeypatch.chdir(tmp_path)
-    refused = CliRunner().invoke(app, ["report", str(shop_results.folder), *options])
+    refused = CliRunner().invoke(app, ["tables", str(shop_results.folder), *options])
     assert refused.exit_code == 2
     assert words in refused.output
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_without_results_is_named(tmp_path):
-    refused = CliRunner().invoke(app, ["report", str(tmp_path / "nothing")])
+    refused = CliRunner().invoke(app, ["tables", str(tmp_path / "nothing")])
     assert refused.exit_code == 2
     assert "nothing" in refused.output

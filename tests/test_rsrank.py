@@ -14,7 +14,7 @@ from ranksieve.baselines.modified_huber import ModifiedHuber
 from ranksieve.baselines.sparse import SwapWeights
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics.profiles import PROFILES
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
@@ -98,7 +98,7 @@ def test_the_dual_value_never_passes_the_minimum(data, alpha):
     """Weak duality at arbitrary points, strong duality at the optimum that Newton finds."""
     rng = np.random.default_rng(2)
     loss = ModifiedHuber(rng.random(data.n_docs), rng.random(data.n_docs)).bind(data.y, data.queries)
-    objective = Objective(data.X, loss)
+    objective = LocalObjective(data.X, loss)
     best = prox_newton(objective, L1(alpha), tol=1e-9)
     assert best.converged
     for _ in range(50):
@@ -179,7 +179,7 @@ def test_rounds_are_solved_problems_with_the_weights_of_the_ranking_before(data,
     stakes, w = SwapWeights(data, PROFILES[profile]), None
     for _ in fitted.round_iterations_:
         loss = stakes.loss(stakes.discounts(w))
-        result = prox_newton(Objective(data.X, loss.bind(data.y, data.queries)), L1(0.02), tol=1e-12)
+        result = prox_newton(LocalObjective(data.X, loss.bind(data.y, data.queries)), L1(0.02), tol=1e-12)
         w = result.w
     assert fitted.objective_ == pytest.approx(result.objective, rel=1e-8)
     np.testing.assert_allclose(fitted.coef_, w, atol=1e-3)

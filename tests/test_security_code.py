@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import ranksieve
-from ranksieve._util.files import MOST_BYTES
-from ranksieve._util.json_values import LONGEST
+from ranksieve._util.files import LONGEST, MOST_BYTES
 from ranksieve.io import text_files
 from ranksieve.io import text_files as unpacking
 from tests.conftest import ROOT
@@ -30,9 +29,9 @@ KEYWORDS = {"allow_pickle", "shell"}
 LOADS = {("pickle", "load"), ("pickle", "loads"), ("joblib", "load"), ("np", "load"), ("numpy", "load")}
 LOADS |= {("marshal", "loads"), ("yaml", "load")}
 PERMITTED = {
-    "_util/atomic_folder.py": {"ctypes": "lets two folders change places"},
+    "_util/files.py": {"ctypes": "lets two folders change places"},
     "objective.py": {"ctypes": "asks the C library to keep freed memory"},
-    "model/lightgbm_text.py": {
+    "baselines/boosting.py": {
         "importlib": "the optional package lightgbm, by a fixed name",
         "import_module": "the same",
     },
@@ -46,16 +45,12 @@ PERMITTED = {
     "experiment/fold_run.py": {"importlib": "versions of packages"},
     "export/onnx_graph.py": {"importlib": "whether onnx is installed"},
     "model/ranklib.py": {"xml": "trees of RankLib by expat, which refuses to expand entities without end"},
-    "model/foreign.py": {
-        "importlib": "the optional package xgboost, by a fixed name",
-        "import_module": "the same",
-    },
     "io/frames.py": {
         "importlib": "optional packages, by fixed names",
         "import_module": "the same",
     },
     "report/page.py": {"importlib": "whether jinja2 is installed"},
-    "baselines/stability.py": {"joblib": "processes"},
+    "baselines/wrappers.py": {"joblib": "processes"},
 }
 
 

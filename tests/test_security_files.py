@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import decode_json
 from ranksieve.errors import DataError
 from ranksieve.io import text_files
 from ranksieve.io import text_files as unpacking
 from ranksieve.io.frames import read_parquet
 from ranksieve.io.text_files import read_bytes, text_chunks
 from ranksieve.model.foreign import read_model
-from ranksieve.model.xgboost import decode_ubjson
 from tests.refusals import refused_data
 
 MEGABYTE = 2**20
@@ -191,20 +190,4 @@ def test_entities_of_xml_are_not_expanded(tmp_path):
     path.write_text(f"## LambdaMART\n{ENTITIES}]>\n<ensemble>&j;</ensemble>\n")
     peak, error = peak_of(read_model, path)
     assert "XML" in error.reason
-    assert peak < MEGABYTE
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"[$D#L\x7f\xff\xff\xff\xff\xff\xff\xff",
-        b"[#L\x00\x00\x00\x10\x00\x00\x00\x00",
-        b"SL\x00\x00\x00\x10\x00\x00\x00\x00",
-        b"[$Z#L\x00\x00\x00\x10\x00\x00\x00\x00",
-        b"[#L\xff\xff\xff\xff\xff\xff\xff\xff",
-        b"[" * 100_000,
-    ],
-)
-def test_lengths_that_binary_models_announce(content):
-    peak, _ = peak_of(decode_ubjson, content)
     assert peak < MEGABYTE

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from ranksieve.baselines import FSMSVM, GAS, FBPCRank, FSRank, StabilitySelection
-from ranksieve.baselines.fbpcrank import JointMinimum, forward_backward
 from ranksieve.baselines.filters import greedy, loss_drop
+from ranksieve.baselines.wrappers import JointMinimum, forward_backward
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.folds import load_letor_folds
 from ranksieve.losses import CostSensitiveListMLE
-from ranksieve.measures import feature_importance, feature_similarity
 from ranksieve.metrics import evaluate
-from ranksieve.objective import Objective, make_objective
+from ranksieve.objective import LocalObjective, make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties.similarity import nearest_positive_semidefinite
 from ranksieve.rankers import FSMRank, RankSVM, SparseRankSVM
+from ranksieve.rankers.measures import feature_importance, feature_similarity
 from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
@@ -209,7 +209,8 @@ def test_fsmsvm_with_measures_of_wrong_shape(data, name, shape):
 
 def joint(data, C=1.0, loss=None):
     A = nearest_positive_semidefinite(feature_similarity("pearson", data))
-    objective = make_objective(data) if loss is None else Objective(data.X, loss.bind(data.y, data.queries))
+    bound = None if loss is None else loss.bind(data.y, data.queries)
+    objective = make_objective(data) if bound is None else LocalObjective(data.X, bound)
     return JointMinimum(objective, C, A)
 
 

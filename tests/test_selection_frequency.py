@@ -7,9 +7,8 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli.fit_output import feature_strength
-from ranksieve.measures.importance import single_feature
 from ranksieve.metrics import PROFILES
-from ranksieve.rankers.stability import prepared
+from ranksieve.rankers.measures import single_feature
 from tests.refusals import refused_data, refused_parameter
 
 
@@ -107,5 +106,6 @@ def test_strength_is_the_metric_of_each_feature_alone(data, ranker):
     support = feature_strength(ranker, data)
     assert (support.metric, support.profile) == ("ndcg@10", "standard")
     np.testing.assert_allclose(
-        support.strength, single_feature(prepared(ranker, data), "ndcg@10", None, PROFILES["standard"])
+        support.strength,
+        single_feature(ranker.preparation_.for_learning(data), "ndcg@10", None, PROFILES["standard"]),
     )

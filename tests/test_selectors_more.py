@@ -24,13 +24,13 @@ from ranksieve.baselines import (
     RankFilter,
     RankRLS,
     RankWrapper,
+    boosting,
 )
-from ranksieve.baselines.hierarchical import k_means, quality
+from ranksieve.baselines.filters import k_means, quality
 from ranksieve.baselines.rls import LeftOut, centred_rows
 from ranksieve.baselines.wrappers import NOTHING, Ascent, Weighted, best_first, split_queries
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
-from ranksieve.model import lightgbm_text
 from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
 from tests.pages import ROOT
@@ -415,7 +415,7 @@ def test_brtree_without_lightgbm(data, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(lightgbm_text, "import_module", missing)
+    monkeypatch.setattr(boosting, "import_module", missing)
     with pytest.raises(ImportError, match=r'BRTree needs lightgbm: run pip install "\.\[baselines\]"'):
         BRTree(k=2).fit(data)
 

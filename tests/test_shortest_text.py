@@ -1,10 +1,8 @@
-"""The shortest texts of floats against Python's repr, NumPy's, exact arithmetic and the way back."""
+"""The texts that LETOR files have for floats, against Python's repr, NumPy's, and the way back."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
-from math import floor, log2
 
 import numpy as np
 import pytest
@@ -12,22 +10,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
-from ranksieve.io.letor import read_letor, write_letor
-from ranksieve.kernels import letor_text as shortest_text
-from ranksieve.kernels.letor_text import LONGEST, write_numbers
+from ranksieve.io.letor import read_letor, shortest_texts, write_letor
 from tests.tiers import examples
 
 rng = np.random.default_rng(0)
 
 
-def texts_of(values, single=False):
-    values = np.array(values, dtype=np.float64)
-    out, ends = np.empty(LONGEST * len(values), dtype=np.uint8), np.empty(len(values), dtype=np.int64)
-    write_numbers(values, single, out, ends)
-    block = out.tobytes().decode("latin-1")
-    return [block[a:b] for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
+def texts_of(values):
+    return [text.decode() for text in shortest_texts(np.asarray(values))]
 
 
 def plain_repr(value):
@@ -73,10 +64,9 @@ def test_any_float64_is_written_as_python_writes_it(values):
 
 
 def test_special_values():
-    assert texts_of([0.0, -0.0, np.nan, -np.nan]) == ["0", "-0", "NULL", "NULL"]
-    assert texts_of([0.0, -0.0, np.nan], single=True) == ["0", "-0", "NULL"]
-    longest = texts_of([-2.2250738585072014e-308])[0]
-    assert len(longest) == LONGEST
+    for kind in (np.float64, np.float32):
+        assert texts_of(np.array([0.0, -0.0, np.nan, -np.nan], dtype=kind)) == ["0", "-0", "NULL", "NULL"]
+        assert texts_of(np.empty(0, dtype=kind)) == []
 
 
 SINGLES = {
@@ -95,7 +85,7 @@ SINGLES = {
 
 @pytest.mark.parametrize("values", SINGLES.values(), ids=SINGLES)
 def test_a_float32_has_the_digits_that_numpy_gives_it(values):
-    texts = texts_of(values, single=True)
+    texts = texts_of(values)
     assert list(map(Decimal, texts)) == [Decimal(np.format_float_scientific(v, unique=True)) for v in values]
     by_way_of_float64 = np.array([float(text) for text in texts]).astype(np.float32)
     np.testing.assert_array_equal(by_way_of_float64.view(np.uint32), values.view(np.uint32))
@@ -106,63 +96,7 @@ def test_the_float32_whose_shortest_text_would_be_rounded_twice():
     value = np.array([0x15AE43FD], dtype=np.uint32).view(np.float32)
     assert np.format_float_scientific(value[0], unique=True) == "7.038531e-26"
     assert np.float32(7.038531e-26) != value[0]
-    assert texts_of(value, single=True) == ["7.0385307e-26"]
-
-
-def test_logarithms_by_shifts():
-    """The two products that stand for floor(log10(2^q)), also of 3/4 of it, and floor(log2(10^k))."""
-    for q in range(-1074, 972):
-        for part, less in ((Fraction(1), 0), (Fraction(3, 4), 524031)):
-            k, width = (q * 1262611 - less) >> 22, part * Fraction(2) ** q
-            assert Fraction(10) ** k <= width < Fraction(10) ** (k + 1)
-    for k in range(shortest_text.LEAST_TEN, shortest_text.MOST_TEN + 1):
-        e = (k * 1741647) >> 19
-        assert Fraction(2) ** e <= Fraction(10) ** k < Fraction(2) ** (e + 1)
-
-
-def test_powers_of_ten_are_rounded_up_by_at_most_one_unit():
-    for k in range(shortest_text.LEAST_TEN, shortest_text.MOST_TEN + 1):
-        row = k - shortest_text.LEAST_TEN
-        held = (int(shortest_text.TENS_HIGH[row]) << 64) + int(shortest_text.TENS_LOW[row])
-        exact = Fraction(10) ** k / Fraction(2) ** (((k * 1741647) >> 19) - 127)
-        assert exact < held <= exact + 1
-        assert floor(log2(held)) in (127, 128)
-
-
-def nearest_to_whole(factor, most):
-    """The least distances above and below a whole number of N·factor, 1 ≤ N ≤ most, among those not whole.
-
-    What comes nearer than all before is a sum of the nearest from above and from below (Stern, Brocot).
-    """
-    over = factor - floor(factor)
-    under, n_over, n_under = 1 - over, 1, 1
-    while over > 0 and n_over + n_under <= most and over != under:
-        if over > under:
-            times = min(-(-over // under) - 1, (most - n_over) // n_under)
-            n_over, over = n_over + times * n_under, over - times * under
-        else:
-            times = min(-(-under // over) - 1, (most - n_under) // n_over)
-            n_under, under = n_under + times * n_over, under - times * over
-    return (over, under) if over > 0 else (Fraction(1), Fraction(1))
-
-
-def test_the_least_distances_by_trying_all():
-    for factor in (Fraction(355, 113), Fraction(2, 7), Fraction(10**9 + 7, 3**12), Fraction(3)):
-        for most in (1, 2, 10, 500):
-            parts = [n * factor % 1 for n in range(1, most + 1) if n * factor % 1]
-            if parts:
-                assert nearest_to_whole(factor, most) == (min(parts), 1 - max(parts))
-
-
-@pytest.mark.full
-def test_no_bound_is_so_near_a_whole_number_that_128_bits_mistake_it():
-    """Bounds are N·2^q/10^k with N ≤ 2^55 + 2, also those of a float32; the error is below 2^60/2^128."""
-    for q in range(-1074, 972):
-        for less in (0, 524031):
-            k = (q * 1262611 - less) >> 22
-            over, under = nearest_to_whole(Fraction(2) ** q / Fraction(10) ** k, 2**55 + 2)
-            assert over >= Fraction(2**62, 2**128)
-            assert under > Fraction(2**60, 2**128)
+    assert texts_of(value) == ["7.0385307e-26"]
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -207,18 +141,7 @@ def test_wide_rows_are_written_one_at_a_time(tmp_path):
     np.testing.assert_array_equal(read_letor(tmp_path / "data.txt").X, X)
 
 
-def test_any_number_of_threads_writes_the_same_text(tmp_path):
-    X = rng.standard_normal((5000, 20))
-    data = Dataset(X, np.arange(5000) % 3, np.arange(5000) // 10, doc_ids=[f"d{k}" for k in range(5000)])
-    for n in (1, 2, 3):
-        with use_threads(n):
-            write_letor(data, tmp_path / f"{n}.txt")
-    texts = {(tmp_path / f"{n}.txt").read_bytes() for n in (1, 2, 3)}
-    assert len(texts) == 1
-    np.testing.assert_array_equal(read_letor(tmp_path / "2.txt").X, X)
-
-
-def test_the_first_infinite_value_is_named_whatever_the_threads(tmp_path):
+def test_the_first_infinite_value_is_named(tmp_path):
     X = np.ones((30_000, 20))
     X[29_000, 3] = X[17_000, 5] = np.inf
     with pytest.raises(ValueError, match="feature f6 of row 17000 is infinite"):

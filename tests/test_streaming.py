@@ -12,7 +12,7 @@ import ranksieve as rs
 from ranksieve.data import disk as disk_dataset
 from ranksieve.data import feature_matrix as streamed_features
 from ranksieve.data.disk import DiskDataset, DiskMatrix, write_block
-from ranksieve.data.streamed import RowRange, SomeColumns
+from ranksieve.data.matrix import RowRange, SomeColumns
 from ranksieve.losses import squared_hinge
 from ranksieve.objective import StreamedObjective, make_objective
 from ranksieve.penalties import L1
@@ -64,7 +64,7 @@ def weights(seed, n_used):
 def test_every_operation_has_the_bits_of_memory(on_disk, dtype, n_used, kept):
     data = draw(dtype)
     memory, disk = make_objective(data), make_objective(on_disk(data))
-    assert len(memory.features._far) >= 2
+    assert len(memory.features.far) >= 2
     w, columns = weights(n_used, n_used), np.array([1, 3, 4, 11, 17])
     np.testing.assert_array_equal(memory.features.reach, disk.features.reach)
     scores = [objective.scores(w) for objective in (memory, disk)]

@@ -7,7 +7,7 @@ import pytest
 
 from ranksieve.baselines.losses import Hinge
 from ranksieve.losses import SquaredHinge
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, squared_hinge
@@ -21,7 +21,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def objective(data):
-    return Objective(data.X, SquaredHinge().bind(data.y, data.queries))
+    return LocalObjective(data.X, SquaredHinge().bind(data.y, data.queries))
 
 
 def test_each_step_is_the_definition(data, objective):
@@ -79,6 +79,6 @@ def test_forbidden_signs_and_features_stay_at_zero(objective):
 
 
 def test_the_hinge_has_subgradients_too(data):
-    objective = Objective(data.X, Hinge().bind(data.y, data.queries))
+    objective = LocalObjective(data.X, Hinge().bind(data.y, data.queries))
     result = subgradient(objective, L1(0.01), step=0.5, max_iter=200)
     assert result.objective < 0.95 * result.trace.objective[0]

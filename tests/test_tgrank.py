@@ -9,7 +9,7 @@ from ranksieve.baselines import TGRank
 from ranksieve.baselines.modified_huber import ModifiedHuber
 from ranksieve.baselines.solvers import curvature_at_zero
 from ranksieve.data.dataset import Dataset
-from ranksieve.objective import Objective, make_objective
+from ranksieve.objective import LocalObjective, make_objective
 from ranksieve.penalties import L1
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, l1_gap
@@ -68,8 +68,8 @@ def test_iterates_are_those_of_the_definition(data, decay, every, n_steps):
 def test_curvature_at_zero_is_the_largest_eigenvalue(data):
     for objective in (
         make_objective(data),
-        Objective(data.X, ModifiedHuber().bind(data.y, data.queries)),
-        Objective(1e3 * data.X, ModifiedHuber().bind(data.y, data.queries)),
+        LocalObjective(data.X, ModifiedHuber().bind(data.y, data.queries)),
+        LocalObjective(1e3 * data.X, ModifiedHuber().bind(data.y, data.queries)),
     ):
         hessian = objective.hessian(objective.at_zero, np.arange(8))
         largest = np.linalg.eigvalsh(hessian)[-1]

@@ -230,7 +230,7 @@ def test_judgements_in_any_form(tmp_path, form):
         ("", None, "no judgement"),
         ("# only a comment\n", None, "no judgement"),
         ("hello world\n", 1, "'hello world'"),
-        ("query,doc,grade\n1,a\n", 2, "2 columns"),
+        ("query,doc,grade\n1,a\n", 2, "2 cells"),
         ("query,doc,grade\n1,a,good\n", 2, "grade is 'good'"),
         ("query,doc,grade\n", None, "no judgement"),
         ("query,doc,grade\n1,a,1\n" + "x" * 200_000 + ",b,1\n", 3, "CSV"),

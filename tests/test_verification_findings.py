@@ -6,7 +6,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.verification.case import FIT, NotChecked, NotGiven, Recomputed
-from ranksieve.verification.proofs import _at_weights, _by_new_fit, check_weights
+from ranksieve.verification.claims import _at_weights, _by_new_fit, check_weights
 
 
 class Stated:

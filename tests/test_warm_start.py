@@ -185,7 +185,7 @@ def test_a_count_of_any_size_in_a_file_takes_no_memory(folder, old):
     (folder / "vast.json").write_text(json.dumps(content))
     told = run("fit", folder / "new.txt", "--from", folder / "vast.json", "-o", folder / "vast_new.json")
     assert told.exit_code == 0, told.output
-    sentence = "warning: the settings of the model before are not used again: it cannot be fitted like that"
+    sentence = "warning: the settings of the previous model are not used again: "
     assert sentence in told.stderr
     assert "[1, 10000]" in told.stderr
     assert rs.load_model(folder / "vast_new.json").parameters["n_alphas"] == rs.SparseRanker().n_alphas

@@ -179,7 +179,7 @@ def test_files_of_query_weights(tmp_path, text, found):
         ("query,weight\nq1,much\n", 2, "'much'"),
         ("q1,1\nq2,-1\n", 2, "-1"),
         ("q1,1\nq1,2\n", 2, "once"),
-        (",1\n", 1, "no id"),
+        (",1\n", 1, "query is empty"),
         ("query,weight\n", None, "no weights"),
     ],
 )
@@ -367,7 +367,9 @@ def test_fit_verify_and_scorecard_weigh(home, data):
     assert "claims hold" in run("verify", "card.json", "train.parquet", *WEIGHED).stdout
 
 
-@pytest.mark.parametrize("command", [("path", "--n-alphas", 3), ("frontier",), ("subset", "--k", 2)])
+@pytest.mark.parametrize(
+    "command", [("path", "--n-alphas", 3), ("frontier",), ("subset", "--max-features", 2)]
+)
 def test_other_commands_weigh_too(home, command):
     name, *options = command
     with_queries, without = (

@@ -1,8 +1,7 @@
 """read_ltr_log against the json module: search responses of 50 hits with 30 features each, one per line.
 
-Beside ours, which takes the hits of a response together and decodes by msgspec: the
-same reader decoding by json and taking hit by hit, and json's decoding alone. All three in turn and in time
-of the processor, which one thread has to itself on an idle machine, so that a busy one tells the same.
+Beside ours, json's decoding alone; both in turn and in time of the processor, which one thread has to itself
+on an idle machine, so that a busy one tells the same.
 """
 
 from __future__ import annotations
@@ -12,29 +11,24 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from benchmarks.harness import OUT
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._types import FloatArray
-from ranksieve.data.dataset import Dataset
-from ranksieve.io import ltr_log
+from ranksieve.io.ltr_log import read_ltr_log
 from ranksieve.io.tables import Judgements
 
 SIZES = {"14 MB": 14_000_000, "141 MB": 141_000_000}
 HITS, FEATURES = 50, 30
-READING, HIT_BY_HIT, DECODING = "reading a feature log", "the same by json, hit by hit", "json alone"
+READING, DECODING = "reading a feature log", "json alone"
 
 
 def logs(run: Run) -> Iterator[Row]:
     path, judged = log_file(SIZES[run.data])
-    if not np.array_equal(ltr_log.read_ltr_log(path, judged).X, hit_by_hit(path, judged).X, equal_nan=True):
-        raise ValueError("the two readers disagree")
     works = {
-        READING: lambda: ltr_log.read_ltr_log(path, judged),
-        HIT_BY_HIT: lambda: hit_by_hit(path, judged),
+        READING: lambda: read_ltr_log(path, judged),
         DECODING: lambda: [json.loads(line) and None for line in path.read_bytes().split(b"\n")],
     }
     times: dict[str, list[float]] = {what: [] for what in works}
@@ -43,8 +37,6 @@ def logs(run: Run) -> Iterator[Row]:
             times[what].append(processor_seconds(work))
     for what, some in times.items():
         yield row(what, "s", some, megabytes=path.stat().st_size / 1e6)
-    ratios = [old / new for old, new in zip(times[HIT_BY_HIT], times[READING], strict=True)]
-    yield row("times quicker than hit by hit", "×", ratios)
 
 
 def processor_seconds(work: Callable[[], object]) -> float:
@@ -89,16 +81,6 @@ def hits(query: int, names: list[str], values: FloatArray) -> list[dict[str, Any
 
 def _pair(name: str, value: float) -> dict[str, Any]:
     return {"name": name, "value": value} if value > 2 else {"name": name}
-
-
-def hit_by_hit(path: Path, judged: Judgements) -> Dataset:
-    """Our reader without its quick ways."""
-    with mock.patch.multiple(ltr_log, block_of_line=nothing, block_of_response=nothing):
-        return ltr_log.read_ltr_log(path, judged)
-
-
-def nothing(*given: object) -> None:
-    """No hits together."""
 
 
 MEASURE = Measure("logs", "Reading feature logs", logs, tuple(SIZES), limit=(900.0, 3600.0))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.json_values import nonzero_weights
 from ranksieve.baselines import FBPCRank
 from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset
@@ -15,7 +14,7 @@ from ranksieve.data.features import dense_columns
 from ranksieve.experiment.fold_run import CURVE_METRICS
 from ranksieve.io.folds import Fold
 from ranksieve.metrics import Evaluator, evaluate_many
-from ranksieve.model.linear import linear_scores_of_models
+from ranksieve.model.linear import linear_scores_of_models, nonzero_weights
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
 from ranksieve.penalties import L1, L1Ball

@@ -22,7 +22,7 @@ from papers.studies.base import (
 from papers.studies.theory import listmle_iterations
 from ranksieve._types import FloatArray
 from ranksieve.baselines import CSListMLE, FBPCRank
-from ranksieve.baselines.fbpcrank import SelectionStep
+from ranksieve.baselines.wrappers import SelectionStep
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.journal import Entry

@@ -65,7 +65,9 @@ def by_map(results: DataSetResults) -> dict[str, list[dict[str, Any]]]:
     """Sparsity and test values of what MAP chooses, fold by fold, of each method that has them."""
     found = {name: results.chosen_by(name, CHOSEN_BY) for name in METHODS}
     return {
-        name: [{"sparsity": fold.varying_sparsity, "test": fold.test.per_query} for fold in result.folds]
+        name: [
+            {"sparsity": fold.mean("varying_sparsity"), "test": fold.test.per_query} for fold in result.folds
+        ]
         for name, result in found.items()
         if result is not None
     }

@@ -83,7 +83,7 @@ from .rankers.best_subset import best_subset as best_subset
 from .rankers.frontier import frontier as frontier
 from .rankers.pipelines import to_model as to_model
 from .rankers.stability import selection_frequency as selection_frequency
-from .report.card_words import card_text as card_text
+from .report.explain_page import card_text as card_text
 from .synthetic import make_ranking as make_ranking
 from .synthetic import make_shop as make_shop
 from .synthetic import shop_costs as shop_costs

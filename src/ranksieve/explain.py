@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.files import plain
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import Names, document_words, find_document, plain_id, query_number
@@ -27,24 +27,17 @@ from ranksieve.prepare import NOT_NORMALISED
 from ranksieve.solvers import Problem, ProxNewton
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """Documents × features in use: as logged (NaN where missing), with missing values filled, normalised."""
+def _logged_and_filled(model: LinearModel, data: Dataset) -> tuple[FloatArray, FloatArray]:
+    """Documents × features in use as logged (NaN where missing), and with missing values filled.
 
-    logged: FloatArray
-    filled: FloatArray
-    values: FloatArray
-
-
-def all_inputs(model: LinearModel, data: Dataset) -> Inputs:
-    """The three stages; an indicator is logged as what it is filled with, 0 or 1."""
-    values = inputs(model, data)
+    An indicator is logged as what it is filled with, 0 or 1.
+    """
     matrix, columns = model._located(data)
     unscaled = replace(model, preparation=replace(model.preparation, normalisation=NOT_NORMALISED))
     filled = unscaled.inputs(data)
     logged = np.array(dense_block(matrix, slice(None), columns), dtype=np.float64)
     about = np.isin(model.names, list(model.preparation.missing.indicators))
-    return Inputs(np.where(about, filled, logged), filled, values)
+    return np.where(about, filled, logged), filled
 
 
 def inputs(model: LinearModel, data: Dataset) -> FloatArray:
@@ -168,22 +161,16 @@ def explain_pair(
         raise ParameterError("b", b, f"{reason}; only documents of the same query can be compared")
     query = explain_query(model, data, data.qid[row_a])
     at_a, at_b = (int(np.flatnonzero(query.rows == row)[0]) for row in (row_a, row_b))
-    parts = [_part(query, model.weights, j, at_a, at_b) for j in range(len(query.features))]
+    values, filled = query.values[[at_a, at_b]], query.filled[[at_a, at_b]]
+    contributions = model.weights * (values[0] - values[1])
+    columns = [model.weights, *values, contributions, *plain(query.logged[[at_a, at_b]]), *filled]
+    parts = list(map(Part, query.features, *(np.asarray(column).tolist() for column in columns)))
     scores, ranks, texts = query.scores.tolist(), query.ranks.tolist(), query.texts or [""] * len(query.rows)
     return PairExplanation(
         query.query, query.documents[at_a], query.documents[at_b], scores[at_a], scores[at_b],
         math.fsum(part.contribution for part in parts),
         tuple(sorted(parts, key=lambda part: -abs(part.contribution))),
         ranks[at_a], ranks[at_b], query.query_text, texts[at_a], texts[at_b], query.scaled,
-    )  # fmt: skip
-
-
-def _part(query: QueryExplanation, weights: FloatArray, j: int, a: int, b: int) -> Part:
-    w, (value_a, value_b) = float(weights[j]), query.values[[a, b], j].tolist()
-    logged_a, logged_b = plain(query.logged[[a, b], j])
-    filled = query.filled[[a, b], j].tolist()
-    return Part(
-        query.features[j], w, value_a, value_b, w * (value_a - value_b), logged_a, logged_b, *filled
     )  # fmt: skip
 
 
@@ -195,13 +182,14 @@ def explain_query(model: LinearModel | FittedRanker, data: Dataset, qid: Hashabl
     chosen = data.select_rows(rows)
     scores = model.predict(chosen)
     order = np.argsort(-scores, kind="stable")
-    of, ranked = all_inputs(model, chosen), rows[order].tolist()
+    values, ranked = inputs(model, chosen)[order], rows[order].tolist()
+    logged, filled = _logged_and_filled(model, chosen)
     texts = tuple(names.document_text(row) for row in ranked)
     return QueryExplanation(
         plain_id(chosen.qid[0]), tuple(names.document(row) for row in ranked), rows[order],
-        chosen.y[order], scores[order], tuple(model.names), of.values[order],
-        of.values[order] * model.weights, model.intercept, of.logged[order], of.filled[order],
-        names.query_text(number), texts if any(texts) else (), model.normalisation is not None,
+        chosen.y[order], scores[order], tuple(model.names), values, values * model.weights,
+        model.intercept, logged[order], filled[order], names.query_text(number),
+        texts if any(texts) else (), model.normalisation is not None,
     )  # fmt: skip
 
 
@@ -240,8 +228,7 @@ class FeatureDrop:
     group: bool = False
 
 
-@dataclass(frozen=True)
-class _Drop:
+class _Drop(NamedTuple):
     """The columns of the model that a row leaves out, and what that saves."""
 
     name: str
@@ -281,7 +268,7 @@ def drop_costs(
 
     with_all = per_query(())
     without = {columns: per_query(columns) for columns in dict.fromkeys(drop.columns for drop in drops)}
-    found: list[FeatureDrop] = []
+    all_rows: list[FeatureDrop] = []
     for metric, values in with_all.items():
         less = {columns: one[metric] for columns, one in without.items()}
         p_values = dict(zip(less, _p_values(values, list(less.values()), n_permutations, seed), strict=True))
@@ -291,8 +278,8 @@ def drop_costs(
             mean, dropped = mean_of_defined(less[drop.columns]), tuple(linear.names[j] for j in drop.columns)
             row = (drop.name, metric, value, mean, value - mean, *p_values[drop.columns], drop.saved)
             rows.append(FeatureDrop(*row, dropped, drop.group))
-        found += sorted(rows, key=lambda row: -row.loss)
-    return tuple(found)
+        all_rows += sorted(rows, key=lambda row: -row.loss)
+    return tuple(all_rows)
 
 
 def _drops(
@@ -304,14 +291,14 @@ def _drops(
         return [_Drop(name, (j,), None, False) for j, name in enumerate(names)]
     given = [name for name in data.feature_names if name not in indicators]
     costs = as_costs(feature_costs, given).with_indicators(indicators)
-    sets = [(name, [name], False) for name in names]
     groups = [unit for unit in costs.units if unit.group is not None]
+    sets = [(name, [name], False) for name in names]
     sets += [(unit.name, [name for name in names if name in unit.features], True) for unit in groups]
-    all_of_it, drops = costs.of(names), []
+    total, drops = costs.of(names), []
     for name, dropped, group in sets:
         if dropped:
-            saved = all_of_it - costs.of([other for other in names if other not in dropped])
-            drops.append(_Drop(name, tuple(names.index(one) for one in dropped), saved, group))
+            saved = total - costs.of([other for other in names if other not in dropped])
+            drops.append(_Drop(name, tuple(map(names.index, dropped)), saved, group))
     return drops
 
 
@@ -378,25 +365,21 @@ def worst_queries(
     as ``predict`` gives them, or a model or fitted ranker; ``profile`` is as in :func:`ranksieve.evaluate`.
     """
     scores = scores_of(scores, data)
-    found = evaluate(scores, data, [metric], profile)
-    ((name, values),) = found.per_query.items()
+    evaluation = evaluate(scores, data, [metric], profile)
+    ((measured_by, values),) = evaluation.per_query.items()
     names, worst = Names(data), []
     for number, value in enumerate(values.tolist()):
         rows = data.queries.rows_of(number)
         ranked = rows[np.argsort(-np.asarray(scores)[rows], kind="stable")]
-        relevant = np.flatnonzero(data.y[ranked] >= found.profile.relevant_from)
+        relevant = np.flatnonzero(data.y[ranked] >= evaluation.profile.relevant_from)
         if len(relevant) and not np.isnan(value):
             worst.append((value, -int(relevant[0]), number, ranked, len(relevant)))
     worst.sort(key=lambda one: one[:3])
-    return tuple(_described(names, name, *one) for one in worst[:n])
-
-
-def _described(
-    names: Names, metric: str, value: float, place: int, number: int, ranked: AnyArray, n_relevant: int
-) -> WorstQuery:
-    best, first = int(ranked[-place]), int(ranked[0])
-    return WorstQuery(
-        plain_id(names.data.queries.ids[number]), names.query_text(number), metric, value, len(ranked),
-        n_relevant, 1 - place, names.document(best), names.document_text(best),
-        names.document(first), names.document_text(first),
-    )  # fmt: skip
+    described = []
+    for value, place, number, ranked, n_relevant in worst[:n]:
+        best, first = (
+            (names.document(row), names.document_text(row)) for row in ranked[[-place, 0]].tolist()
+        )
+        query = (plain_id(data.queries.ids[number]), names.query_text(number), measured_by, value)
+        described.append(WorstQuery(*query, len(ranked), n_relevant, 1 - place, *best, *first))
+    return tuple(described)

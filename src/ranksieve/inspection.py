@@ -13,8 +13,8 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_rows
+from ranksieve.data.parts import RemoteRows, in_parts
 from ranksieve.data.queries import Queries, few_queries
-from ranksieve.data.remote import RemoteDataset
 from ranksieve.errors import DataError
 from ranksieve.metrics import Evaluator, parse
 from ranksieve.metrics.profiles import Profile
@@ -104,7 +104,7 @@ def inspect_features(
         Features whose values, each less its query's mean, have at least this |correlation| are alike. More
         than 2,000 features are not compared.
     """
-    if isinstance(data, RemoteDataset):
+    if isinstance(data, RemoteRows):
         reason = "features of data on a cluster cannot be inspected; read some of the rows instead"
         raise DataError(None, None, reason)
     parse(metric)
@@ -229,7 +229,7 @@ def _alike(data: Dataset, figures: tuple[FeatureFigures, ...], least: float) -> 
     if not 2 <= len(varying) <= MOST_COMPARED:
         return ()
     scale = np.array([figures[j].deviation for j in varying])
-    products = np.sum(data.in_parts(partial(_products, columns=varying, scale=scale)), axis=0)
+    products = np.sum(in_parts(data, partial(_products, columns=varying, scale=scale)), axis=0)
     sizes = np.sqrt(np.outer(np.diag(products), np.diag(products)))
     correlation = np.minimum(np.abs(products) / np.where(sizes > 0, sizes, np.inf), 1.0)
     np.fill_diagonal(correlation, 0.0)

@@ -1,14 +1,12 @@
-"""The smooth objective f(Xw) of data in memory, on disk, or elsewhere."""
+"""The smooth objective f(Xw): what solvers ask of it, and that of data in memory or on disk."""
 
 from __future__ import annotations
 
-import ctypes
-import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,38 +14,13 @@ from ranksieve._parallel import fold_blocks, map_blocks, sum_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset, QueryWeight, check_finite, query_weights
-from ranksieve.data.feature_matrix import FeatureMatrix, Read, StreamedFeatures, chosen_columns, ordered_sum
+from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, feature_matrix, ordered_sum
 from ranksieve.data.matrix import is_streamed
+from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, few_queries
-from ranksieve.data.remote import RemoteDataset
-from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.errors import DataError
-from ranksieve.gpu.matrix import DeviceMatrix
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
-
-BLOCK = 31 * 2**20  # bytes; from 32 MB on glibc learns nothing
-KEPT = 4 * BLOCK  # bytes that may lie unused before they go back to the system
-FIXED = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")  # with one of these glibc does not learn at all
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names that glibc's malloc.h has for what mallopt sets
-
-
-@cache
-def reuse_freed_memory() -> None:
-    """Let freed arrays of up to 31 MB be used again instead of going back to the system, page by page.
-
-    glibc hands a block back at once unless it has seen one as large freed before, so it is shown one here:
-    the block is asked for and freed, and never touched. Where the environment forbids it to learn, as Dask
-    does for its workers, it is told: evaluating a loss takes half the time then. Other C libraries do as they
-    like.
-    """
-    if any(name in os.environ for name in FIXED):
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-        if mallopt is not None:
-            mallopt(M_MMAP_THRESHOLD, BLOCK)
-            mallopt(M_TRIM_THRESHOLD, KEPT)
-    np.empty(BLOCK, dtype=np.uint8)
-
 
 NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
 KEPT_DOCUMENTS = 2**18  # with more, what is known at w = 0 takes less time to find again than memory to keep
@@ -57,269 +30,167 @@ CANCELLED = ROUNDING / 4.0  # of a sum over pairs, as a share of its terms, whic
 
 @dataclass(frozen=True)
 class Point:
-    """Weights with everything known of the loss there; ``value`` and ``slack`` are means."""
+    """Weights with everything known of the loss there; ``value`` and ``slack`` are means.
 
-    w: FloatArray
-    scores: FloatArray
-    value: float
-    slack: float
-    at: ScoreValue
-
-
-class Objective:
-    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian.
-
-    Only ``features`` knows where the rows of X are.
+    ``scores`` and ``at`` (in memory a ScoreValue) are of the kind that the objective works with.
     """
 
-    def __init__(
-        self,
-        X: Matrix,
-        loss: BoundLoss,
-        feature_names: Sequence[str] | None = None,
-        extremes: tuple[FloatArray, FloatArray] | None = None,
-    ) -> None:
-        if X.shape[0] != loss.queries.n_rows:
-            reason = f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}"
-            raise DataError(None, None, reason)
-        reuse_freed_memory()
-        kind = StreamedFeatures if isinstance(X, StreamedMatrix) else FeatureMatrix
-        self.features: FeatureMatrix = kind(X, loss.queries, loss.cuts, feature_names, extremes)
-        self.loss: Any = loss  # what more than a BoundLoss it gives, ``offers`` says
-        self._at_zero: Point | None = None
-        self._gradient_at_zero: FloatArray | None = None
-        self._latest: tuple[ScoreValue, IntArray, FloatArray] | None = None  # of hessians: at, columns, sum
-        self._gradient: tuple[ScoreValue, FloatArray] | None = None  # the last one, and where
+    w: FloatArray
+    scores: Any
+    value: float
+    slack: float
+    at: Any
+
+
+class Features(Protocol):
+    """What solvers ask of the features of an objective."""
 
     @property
-    def n_features(self) -> int:
-        return self.features.n_features
+    def n_features(self) -> int: ...
 
     @property
     def varies(self) -> BoolArray:
         """Features that are not constant within every query."""
-        return self.features.varies
 
-    def evaluate(self, w: FloatArray) -> Point:
-        """Loss at the weights ``w``."""
-        return self.evaluate_scores(w, self.scores(w))
+    @property
+    def reach(self) -> FloatArray:
+        """max |x_j| of each feature as it is read."""
 
-    def evaluate_scores(self, w: FloatArray, scores: FloatArray) -> Point:
-        """Loss at weights whose scores are known already; infinite where a score is not finite."""
-        if not np.isfinite(scores).all():
-            return Point(w, scores, np.inf, np.nan, ScoreValue(np.inf, np.full(len(scores), np.nan), np.nan))
-        at = self.loss.evaluate(self.loss.queries.group(scores))
-        return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
+    def keep(self, columns: IntArray) -> None:
+        """Have some columns at hand, because scores and Hessians of these will be asked for."""
 
-    def scores(self, w: FloatArray) -> FloatArray:
-        """Xw, in input order."""
-        return self.features.scores(w)
+    def keeps(self, columns: IntArray) -> bool:
+        """Whether these columns are at hand."""
 
-    def gradient(self, point: Point) -> FloatArray:
-        """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
-        known = self._gradient  # read once: another thread may put its own there
-        if known is None or known[0] is not point.at:
-            known = self._gradient = (point.at, self._new_gradient(point))
-        return known[1].copy()
+    def column(self, j: int) -> Any:
+        """What one unit of the weight of feature ``j`` adds to the scores."""
 
-    def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
-        """The gradient; of an entry that is certainly smaller than ``least`` perhaps a bound of its size."""
-        return self.gradient(point)
 
-    def _new_gradient(self, point: Point) -> FloatArray:
-        if self._gradient_at_zero is not None and not point.w.any():
-            return self._gradient_at_zero
-        total = self._transposed(point.at.gradient) / self.loss.normaliser
-        gradient = np.where(self.varies, total, 0.0)
-        if not point.w.any():
-            self._gradient_at_zero = gradient
-        return gradient
+class Objective(Protocol):
+    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its (generalised) Hessian.
 
-    def hessian(self, point: Point, columns: IntArray) -> FloatArray:
-        """The block of the (generalised) Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
-        if (known := self._known_hessian(point, columns)) is not None:
-            return known
-        read = self.features.reader(columns)
+    Scores are an array in input order, or what stands for it where the documents are: they can be added and
+    multiplied by numbers.
+    """
 
-        total = sum_blocks(lambda a, b: self._block(point, read, a, b, len(columns)), self.loss.cuts)
-        total /= self.loss.normaliser
-        return self._cleared(total, columns)
+    @property
+    def features(self) -> Features: ...
 
-    def _block(self, point: Point, read: Read, first: int, last: int, width: int) -> FloatArray:
-        """The share of the queries first..last in the Hessian block, a few of them at a time."""
-        parts = self._few_queries(first, last, width)
-        return ordered_sum(self._curvature(point, read, a, b).block() for a, b in parts)
+    @property
+    def loss(self) -> Any:
+        """At least ``name``, ``normaliser``, ``queries``, ``dual``; ``offers`` lists the optional methods."""
 
-    def _cleared(self, hessian: FloatArray, columns: IntArray) -> FloatArray:
-        """Without the rounding errors of features that are constant within every query."""
-        constant = ~self.varies[columns]
-        hessian[..., constant, :] = 0.0
-        hessian[..., constant] = 0.0
-        return hessian
+    @property
+    def n_features(self) -> int: ...
 
-    def _curvature(self, point: Point, read: Read, first: int, last: int) -> Curvature:
-        """The share of the queries first..last in the Hessian block, as a sum."""
-        offsets = self.loss.queries.offsets
-        values, places = read(int(offsets[first]), int(offsets[last]))
-        if "places" in self.loss.offers:
-            parts: Curvature = self.loss.curvature_of(point.at, first, last, values, places)
-        else:
-            parts = self.loss.curvature_of(point.at, first, last, chosen_columns(values, places))
-        return parts
-
-    def values(self, point: Point, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the loss, as a sum."""
-        return np.array([point.at.by_query[a:b].sum() for a, b in pairwise(cuts.tolist())])
-
-    def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the gradient, as a sum; rows are grouped by query."""
-        g = self.loss.queries.restore(point.at.gradient)
-        return self.features.transposed_parts(g, self.loss.queries.offsets[cuts])
-
-    def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the Hessian block, as a sum."""
-        read, hessians = self.features.reader(columns), np.zeros((len(cuts) - 1, len(columns), len(columns)))
-
-        def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
-            bounds = np.clip(cuts, first, last)
-            return [
-                (k, self._block(point, read, int(bounds[k]), int(bounds[k + 1]), len(columns)))
-                for k in np.flatnonzero(np.diff(bounds)).tolist()
-            ]
-
-        def add(shares: list[tuple[int, FloatArray]]) -> None:
-            for k, block in shares:
-                hessians[k] += block
-
-        fold_blocks(work, self.loss.cuts, add)
-        self._cleared(hessians, columns)
-        self._latest = (point.at, columns, ordered_sum(list(hessians)) / self.loss.normaliser)
-        return hessians
-
-    def _known_hessian(self, point: Point, columns: IntArray) -> FloatArray | None:
-        """The block, if :meth:`hessians` has just computed it at the same point."""
-        latest = self._latest
-        if latest is None or latest[0] is not point.at:
-            return None
-        _, known, hessian = latest
-        place = np.searchsorted(known, columns)
-        if len(known) == 0 or not np.array_equal(known[np.minimum(place, len(known) - 1)], columns):
-            return None
-        return np.ascontiguousarray(hessian[np.ix_(place, place)])
-
-    def curvatures(self, point: Point) -> FloatArray:
-        """The diagonal of the (generalised) Hessian."""
-        read = self.features.reader(np.arange(self.n_features))
-
-        def work(first: int, last: int) -> FloatArray:
-            parts = self._few_queries(first, last, self.n_features)
-            return ordered_sum(self._curvature(point, read, a, b).diagonal() for a, b in parts)
-
-        diagonal = sum_blocks(work, self.loss.cuts) / self.loss.normaliser
-        return np.where(self.varies, diagonal, 0.0)
-
-    def restricted(self, columns: IntArray) -> Objective:
-        """The same loss as a function of the weights of some columns."""
-        part = object.__new__(type(self))
-        part.__dict__ |= self.__dict__
-        part.features = self.features.restricted(columns)
-        part._at_zero, part._gradient_at_zero, part._latest, part._gradient = None, None, None, None
-        return part
-
-    def sample(self, every: int) -> Objective | None:
-        """The mean loss of every so many queries; None if it cannot be parted, or if they have no pairs."""
-        if "part" not in self.loss.offers:
-            return None
-        queries, chosen = self.loss.queries, np.arange(0, self.loss.queries.n_queries, every)
-        rows = np.flatnonzero(np.repeat(np.arange(queries.n_queries) % every == 0, queries.sizes))
-        among = Queries(queries.ids[chosen], None, np.concatenate(([0], np.cumsum(queries.sizes[chosen]))))
-        given = rows if queries.given_order is None else queries.given_order[rows]
-        try:
-            return Objective(self.features.X[given], self.loss.part(among, rows, chosen))
-        except ValueError:
-            return None
-
-    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
-        """The (generalised) Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
-        if self.loss.queries.contiguous:
-            return np.asarray(self._product_by_parts(point, v) / self.loss.normaliser)
-        grouped, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
-
-        def work(first: int, last: int) -> FloatArray:
-            part = grouped[offsets[first] : offsets[last]]
-            return np.asarray(self.loss.curvature(point.at, first, last, part))
-
-        products = np.concatenate(map_blocks(work, self.loss.cuts))
-        return np.asarray(self._transposed(products) / self.loss.normaliser)
-
-    def _few_queries(self, first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
-        """The queries first..last, a few at a time: as many as a core keeps at hand in so many columns."""
-        return few_queries(self.loss.queries.offsets, first, last, NEAR_CELLS // max(width, 1))
-
-    def _product_by_parts(self, point: Point, v: FloatArray) -> FloatArray:
-        """Xᵀ S X v, a few queries at a time, so that their rows are still at hand for the second product."""
-        offsets = self.loss.queries.offsets
-
-        def work(first: int, last: int) -> FloatArray:
-            total = np.zeros(self.n_features)
-            for begin, end in self._few_queries(first, last, self.n_features):
-                rows = offsets[[begin, end]].tolist()
-                product = self.loss.curvature(point.at, begin, end, self.features.scores_of(v, *rows))
-                total += self.features.transposed_of(product, *rows)
-            return total
-
-        return sum_blocks(work, self.loss.cuts)
-
-    def slopes_along(
-        self, point: Point, direction_scores: FloatArray
-    ) -> Callable[[float], tuple[float, float]]:
-        """A function of μ: both derivatives of the loss when the scores move by μ·direction_scores.
-
-        If the loss offers a "line", this takes less than a whole evaluation.
-        """
-        queries, normaliser = self.loss.queries, self.loss.normaliser
-        if "line" in self.loss.offers:
-            slopes = self.loss.line(point.at, queries.group(point.scores), queries.group(direction_scores))
-
-            def along(step: float) -> tuple[float, float]:
-                slope, curvature = slopes(step)
-                return slope / normaliser, curvature / normaliser
-
-            return along
-
-        def evaluated(step: float) -> tuple[float, float]:
-            at = self.evaluate_scores(point.w, point.scores + step * direction_scores) if step else point
-            return self.slope_along(at, direction_scores), self.curvature_along(at, direction_scores)
-
-        return evaluated
-
-    def slope_along(self, point: Point, direction_scores: FloatArray) -> float:
-        """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
-        gradient = self.loss.queries.restore(point.at.gradient)
-        return float(np.einsum("i,i->", gradient, direction_scores) / self.loss.normaliser)
-
-    def curvature_along(self, point: Point, direction_scores: FloatArray) -> float:
-        """Second derivative of the loss when the scores move along ``direction_scores``."""
-        grouped, offsets = self.loss.queries.group(direction_scores), self.loss.queries.offsets
-
-        def work(first: int, last: int) -> float:
-            V = grouped[offsets[first] : offsets[last], None]
-            return float(self.loss.curvature_of(point.at, first, last, V).diagonal()[0])
-
-        return float(sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
-
-    def dual(self, point: Point, scale: float) -> float:
-        """Dual value of the loss at ``scale`` times the point's own dual variables."""
-        return float(self.loss.dual(point.value, point.slack, scale))
+    @property
+    def varies(self) -> BoolArray:
+        """Features that are not constant within every query."""
 
     @property
     def offers(self) -> frozenset[str]:
         """What solvers may ask for beside value and gradient."""
-        return frozenset(self.loss.offers)
 
     @property
     def at_zero(self) -> Point:
         """The loss at w = 0."""
+
+    def evaluate(self, w: FloatArray) -> Point:
+        """Loss at the weights ``w``."""
+
+    def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
+        """Loss at weights whose scores are known already; infinite where a score is not finite."""
+
+    def scores(self, w: FloatArray) -> Any:
+        """Xw."""
+
+    def gradient(self, point: Point) -> FloatArray:
+        """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
+
+    def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
+        """The gradient; of an entry that is certainly smaller than ``least`` perhaps a bound of its size."""
+
+    def hessian(self, point: Point, columns: IntArray) -> FloatArray:
+        """The block of the Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
+
+    def curvatures(self, point: Point) -> FloatArray:
+        """The diagonal of the Hessian."""
+
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        """The Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+
+    def values(self, point: Point, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the loss, as a sum."""
+
+    def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the gradient, as a sum; rows are grouped by query."""
+
+    def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the Hessian block, as a sum."""
+
+    def slope_along(self, point: Point, direction_scores: Any) -> float:
+        """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
+
+    def curvature_along(self, point: Point, direction_scores: Any) -> float:
+        """Second derivative of the loss when the scores move along ``direction_scores``."""
+
+    def slopes_along(self, point: Point, direction_scores: Any) -> Callable[[float], tuple[float, float]]:
+        """A function of μ: both derivatives of the loss when the scores move by μ·direction_scores."""
+
+    def dual(self, point: Point, scale: float) -> float:
+        """Dual value of the loss at ``scale`` times the point's own dual variables."""
+
+    def gradient_error(self, point: Point) -> FloatArray:
+        """How far rounding may have moved each entry of the gradient; a constant feature's is exactly 0."""
+
+    def value_error(self, point: Point) -> float:
+        """How far rounding may have moved the loss."""
+
+    def restricted(self, columns: IntArray) -> Objective:
+        """The same loss as a function of the weights of some columns."""
+
+    def sample(self, every: int) -> Objective | None:
+        """The mean loss of every so many queries; None if it cannot be parted, or if they have no pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class HessianBlock:
+    """The Hessian on some columns, of which blocks on fewer can be taken."""
+
+    columns: IntArray
+    values: FloatArray
+
+    def on(self, columns: IntArray) -> FloatArray | None:
+        """The block on some columns, if they are among those of this one."""
+        place = {j: k for k, j in enumerate(self.columns.tolist())}
+        try:
+            places = [place[j] for j in columns.tolist()]
+        except KeyError:
+            return None
+        return np.ascontiguousarray(self.values[np.ix_(places, places)])
+
+
+class BaseObjective(ABC):
+    """Formulas that are the same wherever the documents are."""
+
+    def __init__(self, features: Any, loss: Any) -> None:
+        self.features, self.loss = features, loss
+        self._at_zero: Point | None = None
+
+    @property
+    def n_features(self) -> int:
+        return int(self.features.n_features)
+
+    @property
+    def varies(self) -> BoolArray:
+        return np.asarray(self.features.varies)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        return frozenset(self.loss.offers)
+
+    @property
+    def at_zero(self) -> Point:
         if self._at_zero is not None:
             return self._at_zero
         point = self.evaluate(np.zeros(self.n_features))
@@ -327,21 +198,32 @@ class Objective:
             self._at_zero = point
         return point
 
-    def _transposed(self, grouped: FloatArray) -> FloatArray:
-        """Xᵀ times one number per document, given in grouped order."""
-        return self.features.transposed(self.loss.queries.restore(grouped))
+    def evaluate(self, w: FloatArray) -> Point:
+        return self.evaluate_scores(w, self.scores(w))
+
+    def scores(self, w: FloatArray) -> Any:
+        return self.features.scores(w)
+
+    @abstractmethod
+    def evaluate_scores(self, w: FloatArray, scores: Any) -> Point: ...
+
+    @abstractmethod
+    def gradient(self, point: Point) -> FloatArray: ...
+
+    def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
+        return self.gradient(point)
+
+    def dual(self, point: Point, scale: float) -> float:
+        return float(self.loss.dual(point.value, point.slack, scale))
 
     def gradient_error(self, point: Point) -> FloatArray:
-        """How far rounding may have moved each entry of the gradient; a constant feature's is exactly 0.
-
-        Scores are rounded, and so are sums over pairs, whose terms may cancel almost to 0.
-        """
+        """Scores are rounded, and so are sums over pairs, whose terms may cancel almost to 0."""
         reach = np.where(self.varies, self.features.reach, 0.0)
         of_scores = ROUNDING * self._size(point) * (1.0 + self._extent(point))
-        return (of_scores + CANCELLED * self._terms(point)[0]) * reach
+        return np.asarray((of_scores + CANCELLED * self._terms(point)[0]) * reach)
 
     def value_error(self, point: Point) -> float:
-        """How far rounding may have moved the loss; a score may have moved a pair across its kink."""
+        """Also, a score may have moved a pair across its kink."""
         extent = self._extent(point)
         of_scores, across = ROUNDING * (point.value + self._size(point) * extent), ROUNDING * (1.0 + extent)
         return of_scores + across * across + CANCELLED * self._terms(point)[1]
@@ -362,6 +244,216 @@ class Objective:
         return float(np.abs(point.w) @ self.features.reach)
 
 
+class DocumentObjective(BaseObjective):
+    """Formulas for documents that this process reads, in memory, on disk or on a GPU."""
+
+    def __init__(self, features: Any, loss: Any) -> None:
+        super().__init__(features, loss)
+        self._gradient: tuple[Any, FloatArray] | None = None  # the last one, and where
+        self._gradient_at_zero: FloatArray | None = None
+        self._hessian: tuple[Any, HessianBlock] | None = None  # where hessians was called last, their mean
+
+    def gradient(self, point: Point) -> FloatArray:
+        known = self._gradient  # read once: another thread may put its own there
+        if known is None or known[0] is not point.at:
+            known = self._gradient = (point.at, self._new_gradient(point))
+        return known[1].copy()
+
+    def _new_gradient(self, point: Point) -> FloatArray:
+        if self._gradient_at_zero is not None and not point.w.any():
+            return self._gradient_at_zero
+        total = self._transposed(point.at.gradient) / self.loss.normaliser
+        gradient = np.where(self.varies, total, 0.0)
+        if not point.w.any():
+            self._gradient_at_zero = gradient
+        return gradient
+
+    def _transposed(self, grouped: Any) -> FloatArray:
+        """Xᵀ times one number per document, in grouped order."""
+        return np.asarray(self.features.transposed(self.loss.queries.restore(grouped)))
+
+    def values(self, point: Point, cuts: IntArray) -> FloatArray:
+        return np.array([point.at.by_query[a:b].sum() for a, b in pairwise(cuts.tolist())])
+
+    def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
+        g = self.loss.queries.restore(point.at.gradient)
+        return np.asarray(self.features.transposed_parts(g, self.loss.queries.offsets[cuts]))
+
+    def slopes_along(self, point: Point, direction_scores: Any) -> Callable[[float], tuple[float, float]]:
+        """If the loss offers a "line", this takes less than a whole evaluation."""
+        queries, normaliser = self.loss.queries, self.loss.normaliser
+        if "line" in self.loss.offers:
+            slopes = self.loss.line(point.at, queries.group(point.scores), queries.group(direction_scores))
+
+            def along(step: float) -> tuple[float, float]:
+                slope, curvature = slopes(step)
+                return slope / normaliser, curvature / normaliser
+
+            return along
+
+        def evaluated(step: float) -> tuple[float, float]:
+            at = self.evaluate_scores(point.w, point.scores + step * direction_scores) if step else point
+            return self.slope_along(at, direction_scores), self.curvature_along(at, direction_scores)
+
+        return evaluated
+
+    @abstractmethod
+    def slope_along(self, point: Point, direction_scores: Any) -> float: ...
+
+    @abstractmethod
+    def curvature_along(self, point: Point, direction_scores: Any) -> float: ...
+
+    def _without_constants(self, hessian: FloatArray, columns: IntArray) -> FloatArray:
+        """Without the rounding errors of features that are constant within every query."""
+        constant = ~self.varies[columns]
+        hessian[..., constant, :] = 0.0
+        hessian[..., constant] = 0.0
+        return hessian
+
+    def _known_hessian(self, point: Point, columns: IntArray) -> FloatArray | None:
+        """The block, if ``hessians`` has just computed it at the same point."""
+        known = self._hessian
+        return None if known is None or known[0] is not point.at else known[1].on(columns)
+
+
+class LocalObjective(DocumentObjective):
+    """An objective of features in memory, or as :class:`StreamedObjective` on disk."""
+
+    features: FeatureMatrix
+
+    def __init__(
+        self,
+        X: Matrix | FeatureMatrix,
+        loss: BoundLoss,
+        feature_names: Sequence[str] | None = None,
+        extremes: tuple[FloatArray, FloatArray] | None = None,
+    ) -> None:
+        if isinstance(X, FeatureMatrix):
+            super().__init__(X, loss)
+            return
+        if X.shape[0] != loss.queries.n_rows:
+            reason = f"X has {X.shape[0]} rows but the labels have {loss.queries.n_rows}"
+            raise DataError(None, None, reason)
+        super().__init__(feature_matrix(X, loss.queries, loss.cuts, feature_names, extremes), loss)
+
+    def evaluate_scores(self, w: FloatArray, scores: FloatArray) -> Point:
+        if not np.isfinite(scores).all():
+            return Point(w, scores, np.inf, np.nan, ScoreValue(np.inf, np.full(len(scores), np.nan), np.nan))
+        at = self.loss.evaluate(self.loss.queries.group(scores))
+        return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
+
+    def hessian(self, point: Point, columns: IntArray) -> FloatArray:
+        if (known := self._known_hessian(point, columns)) is not None:
+            return known
+        read = self.features.reader(columns)
+        total = sum_blocks(lambda a, b: self._block(point, read, a, b, len(columns)), self.loss.cuts)
+        total /= self.loss.normaliser
+        return self._without_constants(total, columns)
+
+    def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
+        read, hessians = self.features.reader(columns), np.zeros((len(cuts) - 1, len(columns), len(columns)))
+
+        def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
+            bounds = np.clip(cuts, first, last)
+            return [
+                (k, self._block(point, read, int(bounds[k]), int(bounds[k + 1]), len(columns)))
+                for k in np.flatnonzero(np.diff(bounds)).tolist()
+            ]
+
+        def add(shares: list[tuple[int, FloatArray]]) -> None:
+            for k, block in shares:
+                hessians[k] += block
+
+        fold_blocks(work, self.loss.cuts, add)
+        self._without_constants(hessians, columns)
+        mean = ordered_sum(list(hessians)) / self.loss.normaliser
+        self._hessian = (point.at, HessianBlock(columns, mean))
+        return hessians
+
+    def curvatures(self, point: Point) -> FloatArray:
+        read = self.features.reader(np.arange(self.n_features))
+
+        def work(first: int, last: int) -> FloatArray:
+            parts = self._few_queries(first, last, self.n_features)
+            return ordered_sum(self._curvature(point, read, a, b).diagonal() for a, b in parts)
+
+        diagonal = sum_blocks(work, self.loss.cuts) / self.loss.normaliser
+        return np.where(self.varies, diagonal, 0.0)
+
+    def _few_queries(self, first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
+        """The queries first..last, a few at a time: as many as a core keeps at hand in so many columns."""
+        return few_queries(self.loss.queries.offsets, first, last, NEAR_CELLS // max(width, 1))
+
+    def _block(self, point: Point, read: Read, first: int, last: int, width: int) -> FloatArray:
+        """The share of the queries first..last in the Hessian block, a few of them at a time."""
+        parts = self._few_queries(first, last, width)
+        return ordered_sum(self._curvature(point, read, a, b).block() for a, b in parts)
+
+    def _curvature(self, point: Point, read: Read, first: int, last: int) -> Curvature:
+        """The share of the queries first..last in the Hessian block, as a sum."""
+        offsets = self.loss.queries.offsets
+        values, places = read(int(offsets[first]), int(offsets[last]))
+        if "places" in self.loss.offers:
+            parts: Curvature = self.loss.curvature_of(point.at, first, last, values, places)
+        else:
+            parts = self.loss.curvature_of(point.at, first, last, chosen_columns(values, places))
+        return parts
+
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        if self.loss.queries.contiguous:
+            return np.asarray(self._product_by_parts(point, v) / self.loss.normaliser)
+        grouped, offsets = self.loss.queries.group(self.scores(v)), self.loss.queries.offsets
+
+        def work(first: int, last: int) -> FloatArray:
+            part = grouped[offsets[first] : offsets[last]]
+            return np.asarray(self.loss.curvature(point.at, first, last, part))
+
+        products = np.concatenate(map_blocks(work, self.loss.cuts))
+        return np.asarray(self._transposed(products) / self.loss.normaliser)
+
+    def _product_by_parts(self, point: Point, v: FloatArray) -> FloatArray:
+        """Xᵀ S X v, a few queries at a time, so that their rows are still at hand for the second product."""
+        offsets = self.loss.queries.offsets
+
+        def work(first: int, last: int) -> FloatArray:
+            total = np.zeros(self.n_features)
+            for begin, end in self._few_queries(first, last, self.n_features):
+                rows = offsets[[begin, end]].tolist()
+                product = self.loss.curvature(point.at, begin, end, self.features.scores_of(v, *rows))
+                total += self.features.transposed_of(product, *rows)
+            return total
+
+        return sum_blocks(work, self.loss.cuts)
+
+    def slope_along(self, point: Point, direction_scores: FloatArray) -> float:
+        gradient = self.loss.queries.restore(point.at.gradient)
+        return float(np.einsum("i,i->", gradient, direction_scores) / self.loss.normaliser)
+
+    def curvature_along(self, point: Point, direction_scores: FloatArray) -> float:
+        grouped, offsets = self.loss.queries.group(direction_scores), self.loss.queries.offsets
+
+        def work(first: int, last: int) -> float:
+            V = grouped[offsets[first] : offsets[last], None]
+            return float(self.loss.curvature_of(point.at, first, last, V).diagonal()[0])
+
+        return float(sum(map_blocks(work, self.loss.cuts)) / self.loss.normaliser)
+
+    def restricted(self, columns: IntArray) -> LocalObjective:
+        return type(self)(self.features.restricted(columns), self.loss)
+
+    def sample(self, every: int) -> LocalObjective | None:
+        if "part" not in self.loss.offers:
+            return None
+        queries, chosen = self.loss.queries, np.arange(0, self.loss.queries.n_queries, every)
+        rows = np.flatnonzero(np.repeat(np.arange(queries.n_queries) % every == 0, queries.sizes))
+        among = Queries(queries.ids[chosen], None, np.concatenate(([0], np.cumsum(queries.sizes[chosen]))))
+        given = rows if queries.given_order is None else queries.given_order[rows]
+        try:
+            return LocalObjective(self.features.X[given], self.loss.part(among, rows, chosen))
+        except ValueError:
+            return None
+
+
 NOWHERE = ScoreValue(np.nan, np.empty(0))  # in place of what takes memory
 SHARE = 4  # a gradient is read whole if more than one entry in so many is needed
 WORTHWHILE = 4  # whole gradients after which the bounds of others are worth a pass over the data
@@ -376,7 +468,7 @@ class Bounded:
     read: BoolArray
 
 
-class StreamedObjective(Objective):
+class StreamedObjective(LocalObjective):
     """An objective of features on disk, which reads only those entries of a gradient that may be large.
 
     The Hessian is nowhere larger than at w = 0, so from one point to another, δ away,
@@ -384,10 +476,14 @@ class StreamedObjective(Objective):
     bounds those that follow, until one entry in four may have come too near what it must stay below.
     """
 
-    _whole: tuple[Point, FloatArray] | None = None  # the last whole gradient, after where it is
-    _bounded: Bounded | None = None  # the latest one that is not whole
-    _deviations: FloatArray | None = None  # √H_jj(0)
-    _n_whole = 0
+    def __init__(
+        self, X: Matrix | FeatureMatrix, loss: BoundLoss, names: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(X, loss, names)
+        self._whole: tuple[Point, FloatArray] | None = None  # the last whole gradient, after where it is
+        self._bounded: Bounded | None = None  # the latest one that is not whole
+        self._deviations: FloatArray | None = None  # √H_jj(0)
+        self._n_whole = 0
 
     def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
         known = self._gradient
@@ -402,11 +498,6 @@ class StreamedObjective(Objective):
         g = self.gradient(point)
         self._whole, self._n_whole = (replace(point, at=NOWHERE), g), self._n_whole + 1
         return g
-
-    def restricted(self, columns: IntArray) -> Objective:
-        part = super().restricted(columns)
-        part.__dict__ |= {"_whole": None, "_bounded": None, "_deviations": None, "_n_whole": 0}
-        return part
 
     def _read(self, bounded: Bounded, columns: IntArray) -> Bounded:
         """With some more entries read."""
@@ -438,12 +529,10 @@ def make_objective(
     check_finite(data)
     family = lookup(LOSSES, loss, "loss")() if isinstance(loss, str) else loss
     weight = query_weights(query_weight, data)
-    if isinstance(data, RemoteDataset):
+    if isinstance(data, RemoteRows):
         return data.objective(family, weight)  # type: ignore[no-any-return]
-    if isinstance(data.X, DeviceMatrix):
-        from ranksieve.gpu.objective import device_objective  # loads PyTorch
-
-        return device_objective(data, family, weight)
+    if is_streamed(data.X) and (own := data.X.objective(data, family, weight)) is not None:
+        return own  # type: ignore[no-any-return]
     bound = family.bind(data.y, data.queries, weight, data.document_weight)
-    kind = StreamedObjective if is_streamed(data.X) else Objective
+    kind = StreamedObjective if is_streamed(data.X) else LocalObjective
     return kind(data.X, bound, data.feature_names)

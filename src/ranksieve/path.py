@@ -10,13 +10,13 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.dataset import Dataset, QueryWeight, counted, query_weights
 from ranksieve.data.feature_matrix import Passes
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu import check_device
-from ranksieve.gpu.transfer import on_device
+from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering

@@ -57,38 +57,28 @@ def make_ranking(
     if n_constant is None:
         n_constant = min(n_features // 20, n_features - n_informative)
     shortest, longest = (docs_per_query,) * 2 if isinstance(docs_per_query, int) else docs_per_query
-    _check_counts(n_queries, n_features, n_informative, n_constant, n_levels)
-    _check_shape(shortest, longest, correlation, noise)
+    most = n_features - n_informative
+    for fits, name, value, reason in (
+        (n_queries >= 1, "n_queries", n_queries, "must be at least 1"),
+        (
+            most >= 0 < n_informative,
+            "n_informative",
+            n_informative,
+            f"must be from 1 to `n_features={n_features}`",
+        ),
+        (0 <= n_constant <= most, "n_constant", n_constant, f"must be from 0 to {most}, the others"),
+        (n_levels >= 2, "n_levels", n_levels, "must be at least 2"),
+        (2 <= shortest <= longest, "docs_per_query", (shortest, longest), "must be a range from 2 or more"),
+        (0 <= correlation < 1, "correlation", correlation, "must be in [0, 1)"),
+        (0 <= noise < np.inf, "noise", noise, "must be a finite number ≥ 0"),
+    ):
+        if not fits:
+            raise ParameterError(name, value, reason)
     rng = np.random.default_rng(seed)
     sizes = list_lengths(rng, n_queries, shortest, longest)
     X, truth = planted_features(rng, sizes, n_features, n_informative, n_constant, correlation)
     y = graded_labels(rng, noisy_scores(rng, X, truth, noise), sizes, n_levels)
     return Dataset(X, y, np.repeat(np.arange(1, n_queries + 1), sizes), feature_names, truth=truth)
-
-
-def _check_counts(
-    n_queries: int, n_features: int, n_informative: int, n_constant: int, n_levels: int
-) -> None:
-    if n_queries < 1:
-        raise ParameterError("n_queries", n_queries, "must be at least 1")
-    if not 1 <= n_informative <= n_features:
-        reason = f"must be between 1 and `n_features={n_features}`"
-        raise ParameterError("n_informative", n_informative, reason)
-    if not 0 <= n_constant <= n_features - n_informative:
-        most = n_features - n_informative
-        reason = f"must be between 0 and `n_features` − `n_informative` = {most}"
-        raise ParameterError("n_constant", n_constant, reason)
-    if n_levels < 2:
-        raise ParameterError("n_levels", n_levels, "must be at least 2")
-
-
-def _check_shape(shortest: int, longest: int, correlation: float, noise: float) -> None:
-    if not 2 <= shortest <= longest:
-        raise ParameterError("docs_per_query", (shortest, longest), "must be a range from 2 or more")
-    if not 0 <= correlation < 1:
-        raise ParameterError("correlation", correlation, "must be in [0, 1)")
-    if not 0 <= noise < np.inf:
-        raise ParameterError("noise", noise, "must be a finite number ≥ 0")
 
 
 def list_lengths(rng: np.random.Generator, n_queries: int, shortest: int, longest: int) -> IntArray:

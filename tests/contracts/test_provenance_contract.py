@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.baselines import AdaRank, FSRank
 from ranksieve.data.dataset import fingerprint
 from ranksieve.rankers import LinearRanker, MinBatSRank, RankSVM, SparseRanker, SparseRankSVM

@@ -49,23 +49,26 @@ JOBS = (
         ("fit", _in("train.txt"), "--valid", _in("vali.txt"), *QUICK, "-o", "m.json", "--report", "m.html"),
         ("m.json", "m.html"),
     ),
-    Job("bench", ("bench", _in("train.txt"), *FEW, "--jobs", "1", "-o", "out"), ("out",), resumes=True),
+    Job("bench", ("bench", _in("train.txt"), *FEW, "--n-jobs", "1", "-o", "out"), ("out",), resumes=True),
     Job(
-        "bench 2 jobs", ("bench", _in("train.txt"), *FEW, "--jobs", "2", "-o", "out"), ("out",), resumes=True
+        "bench 2 jobs",
+        ("bench", _in("train.txt"), *FEW, "--n-jobs", "2", "-o", "out"),
+        ("out",),
+        resumes=True,
     ),
     Job("convert to text", ("convert", _in("big.ranksieve"), "big.txt.gz"), ("big.txt.gz",)),
     Job("convert to parquet", ("convert", _in("big.ranksieve"), "big.parquet"), ("big.parquet",)),
     Job("convert to folder", ("convert", _in("big.txt"), "big.ranksieve"), ("big.ranksieve",)),
-    Job("report", ("report", _in("results"), "-o", "report.html"), ("report.html",)),
+    Job("tables", ("tables", _in("results"), "--report", "report.html"), ("report.html",)),
     Job(
         "export",
-        ("export", _in("model.json"), "--to", "elasticsearch", "-o", "ltr", "--data", _in("test.txt")),
+        ("export", _in("model.json"), "--to", "elasticsearch", "-o", "ltr", _in("test.txt")),
         ("ltr/model.json", "ltr/query.json"),
     ),
     Job(
         "subset",
-        ("subset", _in("train.txt"), "--k", "1..2", "-o", "s.json", "--model", "best.json"),
-        ("s.json", "best.json"),
+        ("subset", _in("train.txt"), "--max-features", "1..2", "--report", "s.html", "-o", "best.json"),
+        ("s.html", "best.json"),
     ),
     Job("path", ("path", _in("train.txt"), "--n-alphas", "20", "-o", "path.json"), ("path.json",)),
 )

@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse
 
 import ranksieve as rs
-from ranksieve.gpu.matrix import DeviceMatrix, as_host_array, from_gpu, is_on_gpu
-from ranksieve.gpu.transfer import on_device
+from ranksieve.gpu.matrix import DeviceMatrix, as_host_array, from_gpu, is_on_gpu, on_device
 from ranksieve.objective import make_objective
 from tests.conftest import random_dataset
 from tests.gpu.conftest import HAS_GPU

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.gpu.transfer import on_device
+from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import make_objective
 from tests.conftest import random_dataset

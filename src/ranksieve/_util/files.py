@@ -1,26 +1,32 @@
-"""Files and folders: names that every system takes, atomic writes, outputs of a command."""
+"""Files and folders: names that every system takes, JSON content, atomic writes."""
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import glob
+import json
+import math
 import os
 import re
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+import msgspec
 
 from ranksieve.errors import DataError
 
 if TYPE_CHECKING:
     from ranksieve._types import PathLike
 
+# --- Names -----------------------------------------------------------------------------------------------
 
 MOST_BYTES = 200  # of the 255 that file systems take, with room for endings
 FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
@@ -31,8 +37,8 @@ def fault_of_file_name(name: str) -> str | None:
     """Why a name cannot be that of a file on every system; None if it can."""
     if not name.strip():
         return "it is empty"
-    if found := FORBIDDEN.search(name):
-        return f"it holds {found[0]!r}"
+    if match := FORBIDDEN.search(name):
+        return f"it holds {match[0]!r}"
     if name != name.strip() or name.endswith(".") or name.startswith("."):
         return "it begins or ends with a blank or a dot"
     if DEVICE.fullmatch(name):
@@ -50,46 +56,6 @@ def check_inside(path: Path, folder: Path) -> None:
         raise DataError(path, None, f"leads out of {folder} by a link; remove the link")
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-OF_WRITING = (*FULL, errno.EFBIG)  # what only writing can meet
-
-
-class Outputs:
-    """Files and folders that were put in their places, by the names that the caller gave them."""
-
-    def __init__(self) -> None:
-        self._put: dict[str, tuple[Path, tuple[int, int] | None]] = {}
-
-    def about_to_put(self, path: PathLike, content: Path, target: Path) -> None:
-        """Say what comes to the target next; it is written when it is there, and not before."""
-        self._put[os.fspath(path)] = (target, identity(content))
-
-    @property
-    def written(self) -> list[str]:
-        """Those that are where they belong."""
-        return [name for name, (target, what) in self._put.items() if what and identity(target) == what]
-
-
-_outputs: ContextVar[Outputs | None] = ContextVar("ranksieve_outputs", default=None)
-
-
-@contextmanager
-def outputs_noted() -> Iterator[Outputs]:
-    """Note what is written in the block."""
-    token = _outputs.set(Outputs())
-    try:
-        yield _outputs.get() or Outputs()
-    finally:
-        _outputs.reset(token)
-
-
-def note_output(path: PathLike, content: Path, target: Path) -> None:
-    """Note that ``content`` is about to be renamed to ``target``, which the caller calls ``path``."""
-    outputs = _outputs.get()
-    if outputs is not None:
-        outputs.about_to_put(path, content, target)
-
-
 def identity(place: Path) -> tuple[int, int] | None:
     """Which file or folder is there now; None if there is none."""
     try:
@@ -97,6 +63,72 @@ def identity(place: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return about.st_dev, about.st_ino
+
+
+# --- JSON ------------------------------------------------------------------------------------------------
+
+Type = TypeVar("Type")
+LARGEST = sys.float_info.max
+Finite = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of those that UTF-16 writes in two
+LONGEST_FAULT = 100  # characters
+LONGEST = 308  # digits of an integer that fits into a float
+
+
+def decode_json(text: str, **options: Any) -> Any:
+    """The value of a text; every fault is a JSONDecodeError, and an integer beyond floats is infinite."""
+    try:
+        value = json.loads(text, parse_int=_integer, **options)
+        if half := HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()  # two halves make a character
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", text, 0) from None
+    except UnicodeEncodeError:
+        raise json.JSONDecodeError(
+            "half of a pair of characters", text, half.start() if half else 0
+        ) from None
+    return value
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= LONGEST else float(digits)
+
+
+def converted(value: Any, kind: type[Type], what: str = "") -> Type:
+    """The value as a msgspec type (a Struct, ``list[str]``, …), else a DataError; ``what`` names it there."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        text = str(error) if str(error).isprintable() else ascii(error.args[0])[1:-1]
+        fault, _, place = text.replace("`", "'").partition(" - at ")
+        name = (what + place.strip("'").removeprefix("$")).removeprefix(".")
+        reason = (
+            "expected a finite number"
+            if str(LARGEST) in fault
+            else fault[:1].lower() + fault[1:LONGEST_FAULT]
+        )
+        raise DataError(None, None, f"{name}: {reason}" if name else reason) from None
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, NaN as None, infinities and objects that JSON does not know as their text."""
+    if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
+    return value if isinstance(value, str | int | float | bool | type(None)) else repr(value)
+
+
+# --- Why a file or folder cannot be written ----------------------------------------------------------------
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+OF_WRITING = (*FULL, errno.EFBIG)  # only writing raises these
+PROTECTED = (errno.EACCES, errno.EROFS, errno.EPERM)
+CIRCLE = "cannot write there (its links lead in a circle)"
 
 
 @contextmanager
@@ -108,7 +140,16 @@ def plain_write_errors(path: PathLike, only: tuple[int, ...] | None = None) -> I
         foreign = error.errno is None or (only is not None and (error.errno not in only or error.filename))
         if foreign or isinstance(error, BrokenPipeError):
             raise
-        raise OSError(error.errno, why_not(error), os.fspath(path)) from None
+        raise _cannot_write(path, error) from None
+
+
+def _cannot_write(path: PathLike, error: OSError) -> OSError:
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        reason = "the disk is full; make room or choose another place"
+    elif not reason.startswith("cannot write there"):
+        reason = f"cannot write there ({reason})"
+    return OSError(error.errno, reason, os.fspath(path))
 
 
 def make_folder(path: PathLike) -> None:
@@ -118,129 +159,28 @@ def make_folder(path: PathLike) -> None:
     except FileExistsError:
         raise not_a_folder(path, "name a folder") from None
     except OSError as error:
-        raise OSError(error.errno, why_not(error), os.fspath(path)) from None
+        raise _cannot_write(path, error) from None
 
 
 def not_a_folder(path: PathLike, advice: str) -> DataError:
-    """What to raise where something else is in the place of a folder."""
+    """The error for something else in the place of a folder."""
     what = "file" if os.path.exists(path) else "link that leads nowhere"
     return DataError(path, None, f"is a {what}; {advice}")
 
 
-def why_not(error: OSError) -> str:
-    """Why something cannot be written, and what to do."""
-    if error.errno in FULL:
-        return "the disk is full; make room or choose another place"
-    reason = error.strerror or str(error)
-    return reason if reason.startswith("cannot write there") else f"cannot write there ({reason})"
+# --- Files -------------------------------------------------------------------------------------------------
 
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-OWNER_ONLY, LIKE_ANY_NEW_FILE = 0o600, 0o666  # less what the umask withholds
-TOKEN_BYTES = 8
-TOKEN = rf"[0-9a-f]{{{2 * TOKEN_BYTES}}}"
-MOST_TRIES = 100
-LONG_AGO = 24 * 3600.0  # seconds; without locks only age tells what nobody writes any more
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-LOOK = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-
-
-class Hidden(NamedTuple):
-    """A hidden file: its place, the token in its name, and its handle, which whoever gets it closes."""
-
-    path: Path
-    token: str
-    handle: int
-
-
-@contextmanager
-def hidden_file(target: Path, end: str, permissions: int = LIKE_ANY_NEW_FILE) -> Iterator[Hidden]:
-    """A new file ``.NAME.TOKEN`` + end beside the target, gone in the end unless it was renamed.
-
-    It is locked all the while, also after its handle was closed, so that others know that its writer lives.
-    """
-    path, held, handle = target, -1, -1
-    try:
-        for _ in range(MOST_TRIES):
-            token = secrets.token_hex(TOKEN_BYTES)
-            path = target.with_name(f".{target.name}.{token}{end}")
-            handle = os.open(path, NEW, permissions)
-            if fcntl is None:
-                break
-            with suppress(OSError):  # not all file systems have locks
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is_at(path, handle):  # nobody removed it in the moment before it was locked
-                held = os.dup(handle)
-                break
-            os.close(handle)
-        else:
-            raise OSError(errno.EBUSY, "others remove temporary files all the time", os.fspath(target))
-        yield Hidden(path, token, handle)
-    finally:
-        if path != target:
-            with suppress(OSError):
-                os.unlink(path)
-        if held >= 0:
-            os.close(held)
-
-
-def abandoned(target: Path, end: str) -> Iterator[tuple[Path, str]]:
-    """Hidden files of processes that are gone, each with its token; nobody else takes them meanwhile."""
-    named = re.compile(rf"\.{re.escape(target.name)}\.({TOKEN}){re.escape(end)}")
-    for name in os.listdir(target.parent):
-        if found := named.fullmatch(name):
-            with suppress(OSError), _unheld(target.with_name(name)) as path:
-                yield path, found[1]
-
-
-def remove_abandoned(target: Path, end: str) -> None:
-    """Remove what killed processes left beside the target; what cannot be removed stays."""
-    with suppress(OSError):
-        for path, _ in abandoned(target, end):
-            with suppress(OSError):
-                path.unlink()
-
-
-@contextmanager
-def _unheld(path: Path) -> Iterator[Path]:
-    """The path of a file that nobody holds; an OSError if it is held, or no file."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OSError(errno.EINVAL, "not a file", os.fspath(path))
-    if fcntl is None:
-        if time.time() - os.lstat(path).st_mtime < LONG_AGO:
-            raise BlockingIOError(errno.EAGAIN, "perhaps in use", os.fspath(path))
-        yield path
-        return
-    handle = os.open(path, LOOK)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        yield path
-    finally:
-        os.close(handle)
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
-TEMPORARY = ".tmp"
 MOST_LINKS = 40
-DESCRIPTOR = re.compile(r"(?:/proc/(?P<process>\d+)(?:/task/\d+)?|/dev)/fd/(?P<number>\d+)")
-SYSTEM_FILES, MEMORY_FILES = ("/dev", "/proc"), "/dev/shm"
+OWNER_ONLY, LIKE_ANY_NEW_FILE = 0o600, 0o666  # less the umask
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+TOKEN_BYTES = 8
 
 
 class Destination(NamedTuple):
     """Where a file is written, links followed.
 
     ``descriptor`` is the number of the open file of this process that the path means, as /dev/stdout does.
-    ``replaced`` tells a regular file, or a new one, from a device, a pipe or an open file: these stay.
+    ``replaced``: a regular file, or a new one; not a device, a pipe or an open file.
     """
 
     place: Path
@@ -249,25 +189,33 @@ class Destination(NamedTuple):
 
 
 def destination(path: PathLike) -> Destination:
-    """Follow the links of a path, but not those of /proc: they mean files that are open."""
+    """Follow the links of a path up to a file, a device or an open file of this process."""
+    descriptor = _descriptor(path)
+    if descriptor is not None:
+        return Destination(Path(path), descriptor, False)
+    place = Path(os.path.realpath(path))
+    if place.is_symlink():  # still a link when all are followed
+        raise OSError(errno.ELOOP, CIRCLE, os.fspath(path))
+    return Destination(place, None, place.is_file() or not place.exists())
+
+
+def _descriptor(path: PathLike) -> int | None:
+    """The number of the open file that /dev/stdout, /dev/fd/N or a link to them means; None for others."""
     place = Path(path)
     for _ in range(MOST_LINKS):
-        place = Path(os.path.realpath(place.parent), place.name)
-        if place.is_relative_to("/proc") or not place.is_symlink():
+        folder = Path(os.path.realpath(place.parent))
+        own = folder.is_relative_to(f"/proc/{os.getpid()}") or str(folder) == "/dev/fd"
+        if own and folder.name == "fd" and place.name.isdecimal():
+            return int(place.name)
+        if not place.is_symlink():
             break
-        place = place.parent / os.readlink(place)
-    else:
-        raise OSError(errno.ELOOP, "cannot write there (its links lead in a circle)", os.fspath(path))
-    found = DESCRIPTOR.fullmatch(str(place))
-    descriptor = int(found["number"]) if found and found["process"] in (None, str(os.getpid())) else None
-    of_system = any(place.is_relative_to(folder) for folder in SYSTEM_FILES)
-    plain = (place.is_file() or not place.exists()) and (not of_system or place.is_relative_to(MEMORY_FILES))
-    return Destination(place, descriptor, plain)
+        place = folder / os.readlink(place)
+    return None
 
 
 def is_standard_output(path: PathLike) -> bool:
     """Whether the path means this process's standard output, as /dev/stdout does."""
-    descriptor = destination(path).descriptor
+    descriptor = _descriptor(path)
     try:
         return descriptor is not None and os.path.sameopenfile(descriptor, 1)
     except OSError:  # one of them is closed
@@ -275,61 +223,51 @@ def is_standard_output(path: PathLike) -> bool:
 
 
 @contextmanager
-def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[str]]:
+def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file that becomes the content of ``path`` on success.
 
-    After an exception (also Ctrl-C) the old file, if any, is untouched and nothing is left behind. A
-    process that is killed leaves a hidden file, which the next one that writes to ``path`` removes. A link
-    stays and the file that it names is written. A file that exists keeps its permissions. A device, a pipe or
-    an open file such as /dev/stdout stays what it is and gets all of the content at the end.
+    After an exception (also Ctrl-C) the old file, if any, is untouched and nothing is left behind; a process
+    that is killed leaves a hidden file. A link stays and the file that it names is written. A file that
+    exists keeps its permissions. A device, a pipe or an open file such as /dev/stdout stays what it is and
+    gets all of the content at the end.
     """
-    there = destination(path)
+    there, encoding = destination(path), None if "b" in mode else "utf-8"
     if there.place.is_dir():
         raise OSError(errno.EISDIR, "cannot write there (it is a folder)", os.fspath(path))
-    writing = _replace(path, there.place, mode) if there.replaced else _pass_on(path, there, mode)
-    with writing as file:
+    with (_replace if there.replaced else _pass_on)(path, there, mode, encoding) as file:
         yield file
 
 
 @contextmanager
-def _replace(path: PathLike, target: Path, mode: str) -> Iterator[IO[Any]]:
+def _replace(path: PathLike, there: Destination, mode: str, encoding: str | None) -> Iterator[IO[Any]]:
     """A temporary file beside the target; on success it is flushed, synced and renamed."""
-    with ExitStack() as until_renamed:
+    target = there.place
+    temporary = _hidden(target, ".tmp")
+    try:
         with plain_write_errors(path):
             old = target.stat() if target.exists() else None
-            remove_abandoned(target, TEMPORARY)
             permissions = LIKE_ANY_NEW_FILE if old is None else OWNER_ONLY
-            hidden = until_renamed.enter_context(hidden_file(target, TEMPORARY, permissions))
-        with (
-            plain_write_errors(path, OF_WRITING),
-            os.fdopen(hidden.handle, mode, encoding=_encoding(mode)) as file,
-        ):
+            file = open(os.open(temporary, NEW, permissions), mode, encoding=encoding)  # noqa: SIM115
+        with plain_write_errors(path, OF_WRITING), file:
             if old is not None:
-                _inherit(hidden.path, old)
+                os.chmod(temporary, stat.S_IMODE(old.st_mode))
             yield file
             with plain_write_errors(path):
                 file.flush()
                 os.fsync(file.fileno())
         with plain_write_errors(path):
-            note_output(path, hidden.path, target)
-            os.replace(hidden.path, target)
-
-
-def _inherit(name: Path, old: os.stat_result) -> None:
-    """Give a file the permissions of the old one, and its owner and group where that is allowed."""
-    permissions = stat.S_IMODE(old.st_mode)
-    if os.name == "posix":
-        try:
-            os.chown(name, -1, old.st_gid)
-        except OSError:
-            permissions &= ~stat.S_IRWXG  # the old group's rights are not for another group
+            os.replace(temporary, target)
+    finally:
         with suppress(OSError):
-            os.chown(name, old.st_uid, -1)
-    os.chmod(name, permissions)
+            os.unlink(temporary)
+
+
+def _hidden(target: Path, end: str = "") -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(TOKEN_BYTES)}{end}")
 
 
 @contextmanager
-def _pass_on(path: PathLike, there: Destination, mode: str) -> Iterator[IO[Any]]:
+def _pass_on(path: PathLike, there: Destination, mode: str, encoding: str | None) -> Iterator[IO[Any]]:
     """A temporary file that is copied on success.
 
     An open file of this process is written at its own position: opened once more by its name, a regular file
@@ -340,8 +278,8 @@ def _pass_on(path: PathLike, there: Destination, mode: str) -> Iterator[IO[Any]]
         handle = os.open(there.place, flags) if number is None else os.dup(number)
     with (
         plain_write_errors(path, OF_WRITING),
-        os.fdopen(handle, "wb") as out,
-        tempfile.TemporaryFile(mode, encoding=_encoding(mode)) as file,
+        open(handle, "wb") as out,
+        tempfile.TemporaryFile(mode, encoding=encoding) as file,
     ):
         yield file
         file.flush()
@@ -350,5 +288,96 @@ def _pass_on(path: PathLike, there: Destination, mode: str) -> Iterator[IO[Any]]
             shutil.copyfileobj(content, out)
 
 
-def _encoding(mode: str) -> str | None:
-    return None if "b" in mode else "utf-8"
+# --- Folders -----------------------------------------------------------------------------------------------
+
+ASIDE = ".old"
+MOST_TRIES = 100
+HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+
+
+@contextmanager
+def atomic_folder(path: PathLike, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
+    """A hidden folder beside ``path`` that takes its place on success.
+
+    After an exception (also Ctrl-C) the old folder, if any, is untouched and nothing is left behind; a
+    process that is killed leaves a hidden folder. Of two that write at the same time, the one that ends last
+    stays. ``may_replace`` decides whether a folder that is there already may be replaced.
+    """
+    target = Path(os.path.realpath(path))
+    check_replaceable(path, may_replace)
+    folder = _hidden(target)
+    try:
+        with plain_write_errors(path):
+            _bring_back(target)
+            folder.mkdir()
+        with plain_write_errors(path, (*OF_WRITING, *PROTECTED)):
+            yield folder
+            for place in (*folder.iterdir(), folder):
+                _sync(place)
+            check_replaceable(path, may_replace)
+            _publish(folder, target)
+            _sync(target.parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # after an exchange the old one
+        _bring_back(target)
+
+
+def check_replaceable(path: PathLike, may_replace: Callable[[Path], bool]) -> None:
+    """Refuse a place where there is something that may not be replaced, or nothing can be written."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():  # still a link when all are followed
+        raise OSError(errno.ELOOP, CIRCLE, os.fspath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path}: the folder {Path(path).parent} does not exist; create it first")
+    if target.exists() and not (target.is_dir() and may_replace(target)):
+        what = "folder with something else in it" if target.is_dir() else "file"
+        raise FileExistsError(f"{path}: is a {what}; choose another name or remove it")
+
+
+def _publish(folder: Path, target: Path) -> None:
+    """Put the folder in its place, at once where the system can; else the old one is moved aside first."""
+    aside = folder.with_name(folder.name + ASIDE)
+    for _ in range(MOST_TRIES):
+        if _exchange(folder, target):
+            return
+        try:
+            with suppress(FileNotFoundError):
+                os.rename(target, aside)
+            os.rename(folder, target)
+            return
+        except OSError:
+            if not target.exists():
+                raise
+        finally:
+            if target.exists():  # ours, or that of another process
+                shutil.rmtree(aside, ignore_errors=True)
+    raise OSError(errno.EBUSY, "another process keeps writing there", os.fspath(target))
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places at once; False where the system cannot, or one of them is not there."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    paths = (ctypes.c_char_p(os.fsencode(place)) for place in (one, other))
+    return bool(rename(HERE, next(paths), HERE, next(paths), EXCHANGE) == 0)
+
+
+def _bring_back(target: Path) -> None:
+    """Restore a folder that a process moved aside, if it was killed before it put a new one in its place."""
+    token = "[0-9a-f]" * 2 * TOKEN_BYTES
+    for aside in target.parent.glob(f".{glob.escape(target.name)}.{token}{ASIDE}"):
+        if not target.exists():
+            with suppress(OSError):
+                os.rename(aside, target)
+
+
+def _sync(place: Path) -> None:
+    """Have the system write a file or folder to the disk."""
+    if os.name == "posix":
+        handle = os.open(place, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

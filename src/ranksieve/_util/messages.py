@@ -1,4 +1,4 @@
-"""What messages need: the nearest known name, shortened lists, how to install an extra, the caller's line."""
+"""Parts of messages: the nearest known name, shortened lists, how to install an extra, the caller's line."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def shortened(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def told(name: str) -> str:
-    """A name inside a sentence: as it is, unless it would break the line or go on for ever."""
+def safe(name: str) -> str:
+    """A name inside a sentence; one that would break the line, or is very long, as Python writes it."""
     return name if name.isprintable() and len(name) <= LONGEST_SHOWN else shown(name)
 
 
 def how_to_install(extra: str) -> str:
-    """The advice in a message; ranksieve is on no registry, so it is installed from a checkout."""
+    """The advice in a message; ranksieve is not on PyPI yet, so it is installed from a checkout."""
     return f'run pip install ".[{extra}]" in the checkout of ranksieve'
 
 
 def text_of(warning: Warning | str) -> str:
-    """What a warning says, with parameters in backticks if :func:`warn_caller` gave it."""
+    """The text of a warning, with parameters in backticks if :func:`warn_caller` gave it."""
     return getattr(warning, "text", str(warning))
 
 

@@ -1,31 +1,42 @@
-"""RankBoost and LambdaMART: scores are sums of steps or trees."""
+"""AdaRank, RankBoost and LambdaMART: scores are sums of features, steps or trees."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
-from numbers import Integral
+from importlib import import_module
+from numbers import Integral, Real
 from typing import Annotated, Any
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._parallel import available_threads, map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.messages import how_to_install, warn_caller
 from ranksieve.baselines.kernels import pair_potentials, threshold_margins
 from ranksieve.data.dataset import Dataset, checked_query_weight
+from ranksieve.data.describe import varying_columns
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import as_plain
 from ranksieve.data.queries import local_levels
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses.base import NO_PAIRS, grouped_weights
-from ranksieve.metrics import Evaluator
+from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
+from ranksieve.metrics.profiles import as_profile
 from ranksieve.model.boosted import BoostedModel, Feature, Steps, Trees
-from ranksieve.model.lightgbm_text import lightgbm_for, threads_for
-from ranksieve.rankers.base import PlainFit, check_is_fitted
+from ranksieve.model.linear import linear_scores
+from ranksieve.rankers.base import LinearRanker, PlainFit, check_is_fitted
 from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed
 from ranksieve.solvers import Callback, Trace
+
+
+def counted_weights(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
+    """One weight per query; a query with pairs must count."""
+    weight = checked_query_weight(query_weight, data.n_queries)
+    if not data.pairs_per_query @ weight > 0:
+        raise DataError(None, None, NO_PAIRS)
+    return weight
 
 
 class BoostedRanker(PlainFit):
@@ -118,7 +129,7 @@ class RankBoost(BoostedRanker):
         self._boost(WeightedPairs(data, weight), Stumps.of(data, weight, self.n_thresholds), callback)
 
     def _boost(self, pairs: WeightedPairs, stumps: Stumps, callback: Callback | None) -> None:
-        scores, rounds, used = np.zeros(stumps.n_docs), [], np.zeros(stumps.n_features)
+        scores, rounds, used = np.zeros(stumps.codes.shape[1]), [], np.zeros(len(stumps.codes))
         self.trace_ = Trace()
         potential, self.objective_ = pairs.potentials(scores)
         for _ in range(self.n_rounds):
@@ -168,10 +179,6 @@ class WeightedPairs:
         if self._count <= 0:
             raise DataError(None, None, NO_PAIRS)
 
-    @cached_property
-    def _cuts(self) -> IntArray:
-        return split_blocks(self.queries.offsets)
-
     def potentials(self, scores: FloatArray) -> tuple[FloatArray, float]:
         """π_i = Σ_j D_ij − Σ_j D_ji, and the mean of e^{s_j − s_i} before D is normalised."""
         s, potential, loss = self.queries.group(scores), np.empty(len(scores)), np.empty(len(self._weight))
@@ -180,7 +187,7 @@ class WeightedPairs:
             offsets = self.queries.offsets
             pair_potentials(s, self._level, offsets, self._weight, self._mass, first, last, potential, loss)
 
-        map_blocks(work, self._cuts)
+        map_blocks(work, split_blocks(self.queries.offsets))
         total = float(loss.sum())
         return self.queries.restore(potential / total), total / self._count
 
@@ -201,28 +208,14 @@ class Stumps:
             code[:] = np.searchsorted(thresholds[-1], column, side="left")
         return cls(codes, thresholds)
 
-    @property
-    def n_features(self) -> int:
-        return len(self.codes)
-
-    @property
-    def n_docs(self) -> int:
-        return int(self.codes.shape[1])
-
-    @cached_property
-    def _cuts(self) -> IntArray:
-        return split_blocks(np.arange(self.n_features + 1) * self.n_docs)
-
-    @cached_property
-    def _width(self) -> int:
-        return max(1, *map(len, self.thresholds))
-
     def best(self, potential: FloatArray) -> tuple[int, int, float]:
         """Feature, threshold number and r of the largest |r|; the first one among equals."""
-        r = np.empty((self.n_features, self._width))
-        map_blocks(lambda a, b: threshold_margins(self.codes, potential, a, b, r), self._cuts)
+        n_features, n_docs = self.codes.shape
+        width = max(1, *map(len, self.thresholds))
+        r, cuts = np.empty((n_features, width)), split_blocks(np.arange(n_features + 1) * n_docs)
+        map_blocks(lambda a, b: threshold_margins(self.codes, potential, a, b, r), cuts)
         size = np.abs(r).ravel()
-        feature, cut = divmod(int(np.argmax(size >= size.max() - EQUAL)), self._width)
+        feature, cut = divmod(int(np.argmax(size >= size.max() - EQUAL)), width)
         return feature, cut, float(r[feature, cut])
 
 
@@ -245,6 +238,15 @@ def feature_thresholds(column: FloatArray, weight: FloatArray, n_thresholds: int
 
 LAMBDARANK = "lambdarank"
 MOST_DOCUMENTS = 10_000  # of one query: LightGBM's limit
+DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
+
+
+def lightgbm_for(what: str) -> Any:
+    """The module lightgbm, which something needs."""
+    try:
+        return import_module("lightgbm")
+    except ImportError:
+        raise ImportError(f"{what} needs lightgbm: {how_to_install('baselines')}") from None
 
 
 @dataclass(eq=False, repr=False)
@@ -290,6 +292,7 @@ class LambdaMART(BoostedRanker):
     """
 
     scale_matters = False
+    grades_only = True
     n_rounds: Count = 200
     _: KW_ONLY
     learning_rate: Positive = 0.05
@@ -303,9 +306,7 @@ class LambdaMART(BoostedRanker):
 
     def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
         lightgbm = lightgbm_for("LambdaMART")
-        weight = checked_query_weight(query_weight, data.n_queries)
-        if not data.pairs_per_query @ weight > 0:
-            raise DataError(None, None, NO_PAIRS)
+        weight = counted_weights(data, query_weight)
         parameters = self._parameters(data.n_docs)
         if parameters["objective"] == LAMBDARANK:
             _check_sizes(data)
@@ -318,7 +319,7 @@ class LambdaMART(BoostedRanker):
             weight=None if query_weight is None else np.repeat(weight, data.queries.sizes),
         )
         parameters = {"label_gain": label_gain.tolist(), **parameters}
-        self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_told(callback))
+        self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_callbacks(callback))
         self.n_iter_ = int(self.booster_.num_trees())
 
     def _parameters(self, n_docs: int) -> dict[str, Any]:
@@ -338,7 +339,7 @@ class LambdaMART(BoostedRanker):
         }
 
     def _threads(self, n_docs: int) -> int:
-        return threads_for(n_docs) if self.n_jobs is None else self.n_jobs
+        return min(available_threads(), 1 + n_docs // DOCS_PER_THREAD) if self.n_jobs is None else self.n_jobs
 
     @property
     def support_(self) -> IntArray:
@@ -351,11 +352,6 @@ class LambdaMART(BoostedRanker):
 
     def _ensemble(self) -> Trees:
         return Trees.of(self.booster_, self.support_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
 
 def _check_sizes(data: Dataset) -> None:
@@ -389,7 +385,116 @@ def _neutral_order(data: Dataset) -> IntArray:
     return data.queries.order[np.lexsort((grouped, data.queries.query_of_grouped))]
 
 
-def _told(callback: Callback | None) -> list[Any]:
+def _callbacks(callback: Callback | None) -> list[Any]:
     if callback is None:
         return []
     return [lambda env: callback(env.iteration + 1, np.empty(0), np.nan, np.nan)]
+
+
+PERFECT = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight
+NO_GUIDE = (
+    "{metric} ({profile} profile) is 0 for every feature, so it cannot guide the choice of features and all "
+    "weights are 0; use another `metric` or `profile` (letor gives lists shorter than k an NDCG@k of 0)"
+)
+
+
+@dataclass(eq=False, repr=False)
+class AdaRank(PlainFit, LinearRanker):
+    """Greedily reduce Σ_q exp(−E(q, f)), E the metric of query q ranked by f = Σ_t α_t x_{j_t}.
+
+    Each round looks at the queries through P(q) ∝ exp(−E(q, f)), so those that are ranked badly count more,
+    takes the feature j with the largest r = Σ_q P(q) E(q, x_j) and adds it with the weight
+    α = ½ ln[Σ_q P(q)(1 + E(q, x_j)) / Σ_q P(q)(1 − E(q, x_j))] = artanh r. So the model is linear and sparse.
+    Features rank as they are, higher values first (the paper's rule): negate one that falls with relevance.
+
+    Parameters
+    ----------
+    metric : str
+        E, a metric in [0, 1], such as "ndcg@10" or "map". A query without a relevant document has E = 0.
+    n_rounds : int
+        Most rounds. LETOR's practice is to choose it on validation data.
+    tol : float
+        Stop before a round after which the mean metric would be more than ``tol`` below the round before
+        (as RankLib, which uses 0.002); infinity takes all rounds.
+    profile : "letor", "mslr", "standard" or Profile
+        How the metric reads labels, ranks and short lists.
+    repeat : bool
+        Whether a feature may be chosen twice in a row, as in the paper. When the second choice is the first
+        feature again, neither the ranking nor P changes, and it is chosen for ever; hence False.
+
+    Attributes
+    ----------
+    chosen_ : array
+        The feature of each round.
+    round_weights_ : array
+        α of each round; ``coef_`` holds their sums by feature.
+    performance_ : array
+        Mean metric of the training queries after each round.
+    objective_ : float
+        Σ_q exp(−E(q, f)), weighted with ``query_weight``; ``trace_`` has it for each round.
+    gap_ : float
+        NaN: nothing is proven on how far the objective is from its least value.
+
+    References
+    ----------
+    J. Xu, H. Li: AdaRank: A Boosting Algorithm for Information Retrieval, SIGIR 2007.
+    """
+
+    scale_matters = False
+    grades_only = True
+    metric: str = "ndcg@10"
+    n_rounds: Count = 100
+    _: KW_ONLY
+    tol: Annotated[float, Interval(Real, 0, np.inf, closed="both")] = 0.002
+    profile: str | Profile = "letor"
+    repeat: bool = False
+
+    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+        spec = parse(self.metric)
+        if not METRICS[spec.name].at_most_one:
+            reason = "AdaRank needs a metric between 0 and 1, for example ndcg@10"
+            raise ParameterError("metric", self.metric, reason)
+        weight = counted_weights(data, query_weight)
+        evaluator = Evaluator(data, self.profile, empty=0.0)
+        weak = _metric_of_features(data, evaluator, spec)
+        self.coef_, self.trace_, losses = np.zeros(data.n_features), Trace(), weight
+        chosen, round_weights, performance = list[int](), list[float](), list[float]()
+        for _ in range(self.n_rounds):
+            r = weak @ (losses / losses.sum())
+            if chosen and not self.repeat:
+                r[chosen[-1]] = 0.0
+            feature = int(np.argmax(r))
+            if not r[feature] > 0:
+                break
+            alpha, coef = float(np.arctanh(min(r[feature], PERFECT))), self.coef_.copy()
+            coef[feature] += alpha
+            used = np.flatnonzero(coef)
+            (values,) = evaluator.per_query(linear_scores(data.X, used, coef[used]), [spec])
+            mean = float(np.average(values, weights=weight))
+            if performance and mean < performance[-1] - self.tol:
+                break
+            chosen.append(feature)
+            round_weights.append(alpha)
+            performance.append(mean)
+            self.coef_, losses = coef, weight * np.exp(-values)
+            self.trace_.record(float(losses.sum()), np.nan, coef)
+            if callback is not None:
+                callback(len(chosen), coef.copy(), float(losses.sum()), np.nan)
+        if not chosen:
+            warn_caller(NO_GUIDE.format(metric=self.metric, profile=as_profile(self.profile).name))
+        self.chosen_ = np.array(chosen, dtype=np.int64)
+        self.round_weights_, self.performance_ = np.array(round_weights), np.array(performance)
+        self.objective_, self.gap_, self.n_iter_ = float(losses.sum()), np.nan, len(chosen)
+
+    def _measured(self) -> dict[str, float]:
+        metric = self._learned_with["metric"]
+        return {f"train {metric}": float(self.performance_[-1])} if self.n_iter_ else {}
+
+
+def _metric_of_features(data: Dataset, evaluator: Evaluator, metric: MetricSpec) -> FloatArray:
+    """E(q, x_j) (features × queries); 0 for a feature that is constant within every query."""
+    values, varies = np.zeros((data.n_features, data.n_queries)), varying_columns(data)
+    for j, column in enumerate(dense_columns(data.X)):
+        if varies[j]:
+            (values[j],) = evaluator.per_query(column, [metric])
+    return values

@@ -1,21 +1,35 @@
-"""FS-Rank, GAS and FSM-SVM: features chosen by importance and similarity."""
+"""Selectors that judge features by importance, similarity or their neighbours, before any ranker learns."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
+from sklearn.metrics import silhouette_score
 
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import lookup
-from ranksieve.baselines.selector import FeatureSelector, check_size, largest, levelled
-from ranksieve.data.dataset import Dataset
-from ranksieve.measures import IMPORTANCES, feature_importance, similarity_measure
-from ranksieve.measures.importance import Importance, single_feature
+from ranksieve.baselines.selector import FeatureSelector, check_size, fit_on, largest, levelled
+from ranksieve.data.dataset import Dataset, checked_query_weight
+from ranksieve.data.features import dense_columns
+from ranksieve.data.matrix import dense_block
+from ranksieve.errors import DataError
 from ranksieve.objective import Objective, make_objective
+from ranksieve.penalties.similarity import settle_definiteness
 from ranksieve.rankers import FSMRank
-from ranksieve.rankers.parameters import Count, NotNegative
+from ranksieve.rankers.measures import (
+    IMPORTANCES,
+    Measure,
+    feature_importance,
+    similarity_measure,
+    single_feature,
+)
+from ranksieve.rankers.parameters import Count, NotNegative, Seed
 from ranksieve.solvers.line_search import exact_step
 
 
@@ -48,8 +62,6 @@ class FSRank(FeatureSelector):
     H. Lai, Y. Pan, C. Liu, L. Lin, J. Wu: Sparse Learning-to-Rank via an Efficient Primal-Dual Algorithm,
     IEEE Transactions on Computers 62(6), 2013, §8.5.2. It does not say whether a feature may rank downwards.
     """
-
-    importance_: FloatArray = field(init=False)
 
     k: Count = 10
     base: Any = None
@@ -100,10 +112,6 @@ class GAS(FeatureSelector):
     X. Geng, T.-Y. Liu, T. Qin, H. Li: Feature Selection for Ranking, SIGIR 2007. There a pair of documents
     tied in a feature has an order by chance; here it counts neither for nor against (τ-b).
     """
-
-    importance_: FloatArray = field(init=False)
-    similarity_: FloatArray = field(init=False)
-    scores_: FloatArray = field(init=False)
 
     k: Count = 10
     importance: Any = "ndcg"
@@ -161,7 +169,7 @@ def _drop(objective: Objective, j: int, sign: float) -> float:
     return zero.value - best.value
 
 
-GAS_IMPORTANCES: dict[str, Importance] = {**IMPORTANCES, "loss": loss_drop}
+GAS_IMPORTANCES: dict[str, Measure] = {**IMPORTANCES, "loss": loss_drop}
 
 
 @dataclass(eq=False, repr=False)
@@ -196,8 +204,6 @@ class FSMSVM(FeatureSelector):
 
     weighs_documents = True
 
-    fsmrank_: FSMRank = field(init=False)
-
     t: Count = 10
     base: Any = None
     _: KW_ONLY
@@ -214,3 +220,383 @@ class FSMSVM(FeatureSelector):
         size, importance = np.abs(self.fsmrank_.coef_), self.fsmrank_.importance_
         order = np.lexsort((-levelled(importance)[usable], -levelled(size)[usable]))
         return usable[order[: self.t]]
+
+
+TIE = 1e-9  # numbers that differ by less are equal
+MAX_STEPS = 100
+
+
+@dataclass(eq=False, repr=False)
+class Hierarchical(FeatureSelector):
+    """One feature of each cluster of features that rank alike, then ``base`` on them."""
+
+    n_clusters: Count | None = None
+    base: Any = None
+    _: KW_ONLY
+    max_clusters: Count = 50
+    n_starts: Count = 5
+    similarity: Any = "kendall"
+    random_state: Seed = 0
+
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+        similarity = similarity_measure(self.similarity, data.n_features)
+        if self.n_clusters is not None:
+            check_size("n_clusters", self.n_clusters, usable, data)
+        self.importance_ = np.zeros(data.n_features)
+        self.importance_[usable] = self._importance(data, usable, query_weight)
+        self.similarity_ = similarity(data, query_weight)
+        clusters = self._clusters(self.similarity_[np.ix_(usable, usable)])
+        self.clusters_ = np.full(data.n_features, -1)
+        self.clusters_[usable] = clusters
+        importance = levelled(self.importance_)
+        members = (usable[clusters == cluster] for cluster in np.unique(clusters))
+        chosen = np.sort([columns[np.argmax(importance[columns])] for columns in members])
+        return largest(importance, chosen, len(chosen))
+
+    @abstractmethod
+    def _importance(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
+        """For each usable feature, what decides whether it stands for its cluster."""
+
+    def _clusters(self, similarity: FloatArray) -> IntArray:
+        """The number of the cluster of each feature."""
+        definite = settle_definiteness(similarity, "project")
+        n_features = len(similarity)
+        sizes = range(2, min(self.max_clusters, n_features - 1) + 1)
+        if self.n_clusters is not None or not sizes:
+            self.qualities_ = {}
+            size = n_features if self.n_clusters is None else self.n_clusters
+            return k_means(definite, size, self.n_starts, self.random_state)
+        found = {size: k_means(definite, size, self.n_starts, self.random_state) for size in sizes}
+        self.qualities_ = {size: quality(similarity, clusters) for size, clusters in found.items()}
+        best = max(self.qualities_.values())
+        return next(found[size] for size, value in self.qualities_.items() if value >= best - TIE)
+
+
+@dataclass(eq=False, repr=False)
+class HierarchicalBEM(Hierarchical):
+    """Of each cluster of features that rank alike the one that ranks best alone, then ``base`` on them.
+
+    Features are clustered by k-means, in which their similarity A takes the place of inner products: the
+    squared distance of i and j is A_ii + A_jj − 2A_ij. The number of clusters is that of the best quality,
+    the mean silhouette of the features (see :func:`quality`); of equals the smaller. Of equally good features
+    of a cluster the earlier column goes first.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters, and so of features; by default the one of the best quality.
+    base : linear ranker, optional
+        The second stage; default ``RankSVM()``.
+    metric : str
+        What ranks features alone, up or down, whichever is better, such as "ndcg@10" or "map" (letor profile:
+        in lists shorter than ten documents NDCG@10 is 0).
+    max_clusters : int
+        Most clusters that are tried.
+    n_starts : int
+        Random starts of k-means; the best counts.
+    similarity : "kendall", another name of SIMILARITIES, or array
+        A. If it is not positive semidefinite, k-means takes the nearest matrix that is.
+    random_state : int
+        Seed of the starts.
+
+    Attributes
+    ----------
+    importance_, similarity_ : arrays
+        The metric of each feature alone, and A.
+    clusters_ : array
+        The number of the cluster of each feature; −1 for those that are constant within every query.
+    qualities_ : dict
+        The quality of each number of clusters that was tried.
+    selected_, base_, coef_
+        As in every selector: columns, the most important first; the fitted base, its weights in full width.
+
+    References
+    ----------
+    G. Hua, M. Zhang, Y. Liu, S. Ma, L. Ru: Hierarchical Feature Selection for Ranking, WWW 2010.
+    """
+
+    metric: str = "ndcg@10"
+
+    def _importance(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
+        return single_feature(data, self.metric, query_weight, "letor")[usable]
+
+
+@dataclass(eq=False, repr=False)
+class HierarchicalILTR(Hierarchical):
+    """Of each cluster of features that rank alike the one that a ranker of all features weighs most.
+
+    The ranker is ``base``, which is then fitted on the chosen ones. Clusters are those of
+    :class:`HierarchicalBEM`.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters, and so of features; by default the one of the best quality.
+    base : linear ranker, optional
+        The ranker of both stages; default ``RankSVM()``.
+    max_clusters, n_starts, similarity, random_state
+        As in :class:`HierarchicalBEM`.
+
+    Attributes
+    ----------
+    importance_, similarity_ : arrays
+        The size of each feature's weight in the ranker of all features, and A.
+    clusters_, qualities_
+        As in :class:`HierarchicalBEM`.
+    selected_, base_, coef_
+        As in every selector: columns, the most important first; the fitted base, its weights in full width.
+
+    References
+    ----------
+    G. Hua, M. Zhang, Y. Liu, S. Ma, L. Ru: Hierarchical Feature Selection for Ranking, WWW 2010. "The highest
+    weight" is here the largest in size, because a feature may count against relevance.
+    """
+
+    chooses_by_base: ClassVar[bool] = True
+
+    def _importance(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
+        return np.asarray(np.abs(fit_on(self._second_stage(), data, usable, query_weight).coef_))
+
+
+def quality(similarity: FloatArray, clusters: IntArray) -> float:
+    """The mean silhouette (b − a)/max(a, b) of features with the distances 1 − A.
+
+    a is a feature's mean distance to the others of its cluster, b the least mean distance to those of another
+    cluster; a feature alone in its cluster counts 0, and so do clusters that are only one.
+    """
+    if len(np.unique(clusters)) < 2:
+        return 0.0
+    distances = np.maximum(1.0 - similarity, 0.0)
+    np.fill_diagonal(distances, 0.0)
+    return float(silhouette_score(distances, clusters, metric="precomputed"))
+
+
+def k_means(gram: FloatArray, k: int, n_starts: int, seed: int) -> IntArray:
+    """The cluster of each point, the best of some starts; points are known by their inner products alone."""
+    rng = np.random.default_rng(seed)
+    found = [_lloyd(gram, _spread_points(gram, k, rng)) for _ in range(n_starts)]
+    least = min(spread for spread, _ in found)
+    return next(clusters for spread, clusters in found if spread <= least + TIE)
+
+
+def _spread_points(gram: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
+    """The first members of k clusters: each drawn by its squared distance to the nearest one before it."""
+    squared = np.maximum(np.add.outer(np.diag(gram), np.diag(gram)) - 2.0 * gram, 0.0)
+    chosen = [int(rng.integers(len(gram)))]
+    apart = squared[chosen[0]]
+    while len(chosen) < k:
+        apart[chosen] = 0.0
+        room = np.cumsum(apart) if apart.any() else np.cumsum(~np.isin(np.arange(len(gram)), chosen))
+        chosen.append(int(np.searchsorted(room, rng.random() * room[-1], side="right")))
+        apart = np.minimum(apart, squared[chosen[-1]])
+    return np.array(chosen)
+
+
+def _lloyd(gram: FloatArray, first: IntArray) -> tuple[float, IntArray]:
+    """Σ of squared distances to the means of the clusters at the end, and the clusters."""
+    k, points = len(first), np.arange(len(gram))
+    own = np.diag(gram)
+    apart = own[:, None] + own[first] - 2.0 * gram[:, first]
+    clusters = np.argmin(apart, axis=1)
+    clusters[first] = np.arange(k)
+    for _ in range(MAX_STEPS):
+        member = np.equal.outer(clusters, np.arange(k)) / np.bincount(clusters, minlength=k)
+        to_mean = gram @ member
+        apart = own[:, None] - 2.0 * to_mean + np.einsum("ij,ij->j", member, to_mean)
+        moved = _nearest_clusters(apart, clusters)
+        if np.array_equal(moved, clusters):
+            break
+        clusters = moved
+    return float(apart[points, clusters].sum()), clusters
+
+
+def _nearest_clusters(apart: FloatArray, clusters: IntArray) -> IntArray:
+    """Each point in the cluster with the nearest mean; none is left empty, and ties change nothing."""
+    points = np.arange(len(clusters))
+    better = apart.min(axis=1) < apart[points, clusters] - TIE
+    moved = np.where(better, np.argmin(apart, axis=1), clusters)
+    for empty in np.setdiff1d(clusters, moved):
+        counts = np.bincount(moved, minlength=apart.shape[1])
+        farthest = np.where(counts[moved] > 1, apart[points, moved], -np.inf)
+        moved[int(np.argmax(farthest))] = empty
+    return moved
+
+
+PAIRS_AT_ONCE = 2**14  # pairs of documents whose differences are held at a time
+MOST_DOCUMENTS = 10_000  # of a query: 0.8 GB of distances
+
+
+@dataclass(eq=False, repr=False)
+class Relief(FeatureSelector):
+    """The k features with the largest weights by a rule of the Relief family, then ``base`` on them.
+
+    Two documents of a query differ in feature j by |x_j − z_j| over the range of the feature in the data;
+    their distance is the sum of this over all features that vary within a query. Time and memory grow with
+    the square of the number of documents of a query.
+    """
+
+    k: Count = 10
+    neighbours: Count = 1
+    base: Any = None
+
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+        check_size("k", self.k, usable, data)
+        self.importance_ = np.zeros(data.n_features)
+        self.importance_[usable] = self._weights(data, usable, query_weight)
+        return largest(levelled(self.importance_), usable, self.k)
+
+    @abstractmethod
+    def _weights(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
+        """One weight for each usable feature."""
+
+
+@dataclass(eq=False, repr=False)
+class RankFilter(Relief):
+    """The k features with the largest Relief weights for graded labels, then ``base`` on them.
+
+    A document x of level l is compared with its nearest documents of each level of its query. With d_j(m) the
+    mean difference in feature j to those of level m, it adds Σ_{m≠l} a_m d_j(m) − d_j(l) to the weight of j,
+    where a_m, of sum 1, is proportional to |m − l| times the number of documents of level m: as ReliefF, but
+    a document two levels away counts twice. The weight of a feature is the mean over the documents of a
+    level, then over the levels of a query, then over queries. Documents that are alone in their level and
+    queries of one level do not count.
+
+    Parameters
+    ----------
+    k : int
+        Number of features.
+    neighbours : int
+        Nearest documents of each level; those as near as the last of them count too.
+    base : linear ranker, optional
+        The second stage; default ``RankSVM()``.
+
+    Attributes
+    ----------
+    importance_ : array
+        The weights of the features; 0 for those that are constant within every query.
+    selected_, base_, coef_
+        As in every selector: columns in order of choice, the fitted base, its weights in full width.
+
+    References
+    ----------
+    H. Yu, J. Oh, W.-S. Han: Efficient Feature Weighting Methods for Ranking, CIKM 2009.
+    """
+
+    def _weights(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
+        weight, total, mass = checked_query_weight(query_weight, data.n_queries), np.zeros(len(usable)), 0.0
+        for query, rows, x in scaled_queries(data, usable):
+            shares = level_shares(distances_to_others(x), data.y[rows], self.neighbours)
+            if shares.any():
+                total += weight[query] * weighted_differences(x, shares)
+                mass += weight[query]
+        return total / mass if mass else total
+
+
+@dataclass(eq=False, repr=False)
+class RankWrapper(Relief):
+    """The k features with the largest Relief weights for the ranking of a ranker, then ``base`` on them.
+
+    ``base``, fitted on all features, ranks each query. Two documents differ in rank by δ, the difference of
+    their ranks as a share of the largest possible. Over all documents x and their nearest documents z the
+    weight of feature j is the mean difference in j weighted by δ, less that weighted by 1 − δ: as RReliefF,
+    with ranks in place of values. It needs pairs, not grades.
+
+    Parameters
+    ----------
+    k : int
+        Number of features.
+    neighbours : int
+        Nearest documents; those as near as the last of them count too.
+    base : linear ranker, optional
+        The ranker of both stages; default ``RankSVM()``.
+
+    Attributes
+    ----------
+    importance_, selected_, base_, coef_
+        As in :class:`RankFilter`.
+
+    References
+    ----------
+    H. Yu, J. Oh, W.-S. Han: Efficient Feature Weighting Methods for Ranking, CIKM 2009.
+    """
+
+    chooses_by_base: ClassVar[bool] = True
+
+    neighbours: Count = 10
+
+    def _weights(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
+        ranker = fit_on(self._second_stage(), data, usable, query_weight)
+        weight = checked_query_weight(query_weight, data.n_queries)
+        totals, mass = np.zeros((2, len(usable))), np.zeros((2, 1))  # of documents far in rank, and near
+        for query, rows, x in scaled_queries(data, usable):
+            if len(rows) > 1:
+                delta = rank_distances(dense_block(data.X, rows, usable) @ ranker.coef_)
+                is_near = nearest(distances_to_others(x), self.neighbours)
+                for side, counts in enumerate((is_near * delta, is_near * (1.0 - delta))):
+                    totals[side] += weight[query] * weighted_differences(x, counts)
+                    mass[side] += weight[query] * counts.sum()
+        far, near = np.divide(totals, mass, out=totals, where=mass > 0)
+        return np.asarray(far - near)
+
+
+def scaled_queries(data: Dataset, columns: IntArray) -> Iterator[tuple[int, IntArray, FloatArray]]:
+    """Every query: its number, its rows, and its values of some columns over their ranges in the data."""
+    ranges = np.array([np.ptp(column) for column in dense_columns(data.X[:, columns])])
+    order, offsets = data.queries.order, data.queries.offsets
+    longest, size = data.queries.longest
+    if size > MOST_DOCUMENTS:
+        reason = f"query {longest} has {size:,} documents, but Relief accepts at most {MOST_DOCUMENTS:,}"
+        raise DataError(None, None, f"{reason}; leave some out or use another selector")
+    for query in range(data.n_queries):
+        rows = order[offsets[query] : offsets[query + 1]]
+        yield query, rows, dense_block(data.X, rows, columns) / ranges
+
+
+def nearest(distances: FloatArray, n: int) -> BoolArray:
+    """Whether z (column) is one of the n nearest documents of x (row), or as near as the last of them.
+
+    Infinite distances are never near.
+    """
+    last = min(n, distances.shape[1]) - 1
+    limit = np.partition(distances, last, axis=1)[:, [last]]
+    return np.asarray((distances <= limit) & np.isfinite(distances))
+
+
+def distances_to_others(x: FloatArray) -> FloatArray:
+    """Σ_j |x_j − z_j| of each two documents, infinite for a document and itself."""
+    distances = cdist(x, x, "cityblock")
+    np.fill_diagonal(distances, np.inf)
+    return np.asarray(distances)
+
+
+def level_shares(distances: FloatArray, labels: FloatArray, n: int) -> FloatArray:
+    """How much a difference between x (row) and z (column) counts in RankFilter."""
+    levels, level, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    shares, several = np.zeros_like(distances), counts > 1
+    if len(levels) == 1 or not several.any():
+        return shares
+    worth = np.asarray(counts * np.abs(labels[:, None] - levels), dtype=np.float64)
+    worth /= worth.sum(axis=1, keepdims=True)
+    worth[np.arange(len(labels)), level] = -1.0
+    for m in range(len(levels)):
+        columns = np.flatnonzero(level == m)
+        near = nearest(distances[:, columns], n)
+        shares[:, columns] = worth[:, [m]] * near / np.maximum(near.sum(axis=1, keepdims=True), 1)
+    of_document = np.where(several, 1.0 / counts, 0.0) / several.sum()
+    return np.asarray(of_document[level][:, None] * shares)
+
+
+def rank_distances(scores: FloatArray) -> FloatArray:
+    """|rank of x − rank of z| / (n − 1) of n > 1 documents; equal scores share their mean rank."""
+    ranks = rankdata(scores)
+    return np.asarray(np.abs(ranks[:, None] - ranks) / (len(ranks) - 1))
+
+
+def weighted_differences(x: FloatArray, weight: FloatArray) -> FloatArray:
+    """Σ weight_xz |x_j − z_j| over documents x (rows) and z (columns), for each feature j."""
+    rows, columns = np.nonzero(weight)
+    total = np.zeros(x.shape[1])
+    for first in range(0, len(rows), PAIRS_AT_ONCE):
+        one, other = rows[first : first + PAIRS_AT_ONCE], columns[first : first + PAIRS_AT_ONCE]
+        total += weight[one, other] @ np.abs(x[one] - x[other])
+    return total

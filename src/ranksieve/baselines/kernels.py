@@ -1,9 +1,13 @@
-"""Compiled loops of baselines: RankBoost's pair sums, DCG at the top ranks, the most violated ranking."""
+"""Compiled loops of baselines: RankBoost's pair sums, the modified Huber loss, DCG at the top ranks, the most
+violated ranking."""
+
+from typing import NamedTuple
 
 import numpy as np
 
+from ranksieve._types import FloatArray, IntArray
 from ranksieve.kernels.compiling import kernel
-from ranksieve.kernels.pairs import mass_of
+from ranksieve.kernels.pairs import longest, mass_of
 
 FARTHEST = 700.0  # from the middle of a query's scores: beyond it e^x overflows
 
@@ -14,16 +18,14 @@ def pair_potentials(s, level, offsets, weight, mass, first, last, potential, los
 
     D_ij = weight_q mass_i mass_j e^{s_j − s_i} for level_i > level_j; ``level`` is dense within each query.
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    rising, falling = np.empty(longest + 1), np.empty(longest + 1)  # e^s of lower, e^−s of upper levels
+    most = longest(offsets, first, last)
+    rising, falling = np.empty(most + 1), np.empty(most + 1)  # e^s of lower, e^−s of upper levels
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
-        least, most, top = s[lo], s[lo], 0
+        lowest, highest, top = s[lo], s[lo], 0
         for i in range(lo, hi):
-            least, most, top = min(least, s[i]), max(most, s[i]), max(top, level[i])
-        middle = 0.5 * (least + most)
+            lowest, highest, top = min(lowest, s[i]), max(highest, s[i]), max(top, level[i])
+        middle = 0.5 * (lowest + highest)
         for a in range(top + 2):
             rising[a], falling[a] = 0.0, 0.0
         for i in range(lo, hi):
@@ -44,6 +46,82 @@ def pair_potentials(s, level, offsets, weight, mass, first, last, potential, los
             potential[i] = as_upper - as_lower
             total += as_upper
         loss[q] = total
+
+
+class HuberPairs(NamedTuple):
+    """The weighted pairs of documents, which stand by ascending level within each query.
+
+    The pairs of i are those with the documents from the first of its query up to floor[i]. They weigh
+    (gain_floor + |gain_i − gain_j|)(discount_floor + |discount_i − discount_j|) times both masses (None: 1).
+    """
+
+    floor: IntArray
+    mass: FloatArray | None
+    gain: FloatArray
+    discount: FloatArray
+    gain_floor: float
+    discount_floor: float
+
+
+@kernel(fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
+def lower_partners(
+    s, gain, discount, gain_floor, discount_floor, mass, i, lo, lower, gains, discounts, lower_slopes
+):  # fmt: skip
+    """Of one upper document, Σ ωψ, Σ ωh(2 − h), which is Σ ω(ψ − tψ′), and Σ 2ωh, each also put to its j.
+
+    It is the document i, and the others are lo, lo + 1, … in ``mass``. Arguments come one by one because LLVM
+    adds up in another order if they come in tuples.
+    """
+    total, dual, upper_slope = 0.0, 0.0, 0.0
+    for j in range(len(lower)):
+        x = 1.0 - (s - lower[j])
+        h = x if x > 0.0 else 0.0
+        h = h if h < 2.0 else 2.0
+        omega = (gain_floor + abs(gain - gains[j])) * (discount_floor + abs(discount - discounts[j]))
+        omega = mass_of(mass, i) * mass_of(mass, lo + j) * omega
+        total += omega * h * (2.0 * x - h)
+        dual += omega * h * (2.0 - h)
+        upper_slope += 2.0 * omega * h
+        lower_slopes[j] += 2.0 * omega * h
+    return total, dual, upper_slope
+
+
+@kernel
+def huber_pairs(pairs, s, offsets, first, last, value, slack, gradient):
+    """Per query Σ ωψ and Σ ω(ψ − tψ′) without the query's weight; the gradient, which comes in as zeros."""
+    floor, mass, gain, discount, gain_floor, discount_floor = pairs
+    for q in range(first, last):
+        lo = offsets[q]
+        value[q], slack[q] = 0.0, 0.0
+        for i in range(lo, offsets[q + 1]):
+            end = floor[i]
+            total, dual, upper_slope = lower_partners(
+                s[i], gain[i], discount[i], gain_floor, discount_floor, mass, i, lo,
+                s[lo:end], gain[lo:end], discount[lo:end], gradient[lo:end],
+            )  # fmt: skip
+            value[q] += total
+            slack[q] += dual
+            gradient[i] -= upper_slope
+
+
+@kernel
+def huber_curvature(pairs, s, offsets, first, last, V, R):
+    """R = Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, |s_i − s_j| < 1; comes in as zeros.
+
+    V and R hold the documents of the queries first..last only.
+    """
+    base = offsets[first]
+    for q in range(first, last):
+        for i in range(offsets[q], offsets[q + 1]):
+            for j in range(offsets[q], pairs.floor[i]):
+                if abs(s[i] - s[j]) < 1.0:
+                    omega = pairs.gain_floor + abs(pairs.gain[i] - pairs.gain[j])
+                    omega *= pairs.discount_floor + abs(pairs.discount[i] - pairs.discount[j])
+                    omega = mass_of(pairs.mass, i) * mass_of(pairs.mass, j) * omega
+                    for c in range(V.shape[1]):
+                        change = omega * (V[i - base, c] - V[j - base, c])
+                        R[i - base, c] += change
+                        R[j - base, c] -= change
 
 
 @kernel
@@ -121,12 +199,11 @@ def _put_shared(values, scores, documents, target):
 
 
 @kernel
-def violated_rankings(t, relevant, order, offsets, first, last, gradient, missed, value):
+def violated_rankings(ranked, relevant, offsets, first, last, gradient, missed, value):
     """For the queries first..last: 1 − AP of the most violated ranking (``missed``), the hinge
     ``value`` = missed + ⟨gradient, t⟩ and its subgradient; 0 where all documents are alike.
-
-    ``order`` is sorted by ``t`` within each query, ascending.
     """
+    t, order = ranked
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
         n_up = 0

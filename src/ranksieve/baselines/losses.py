@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve._parallel import split_blocks
-from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray
 from ranksieve.baselines.kernels import violated_rankings
 from ranksieve.baselines.modified_huber import ModifiedHuber
 from ranksieve.data.queries import Queries, local_levels
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.kernels.pairs import Ranked
 from ranksieve.losses.base import NO_PAIRS, Curvature, Loss, ScoreValue, counted_labels, list_weights
 from ranksieve.losses.squared_hinge import PairLoss, SortedLoss
 
@@ -82,9 +83,10 @@ class BoundAveragePrecisionHinge(SortedLoss):
         gradient = np.empty(len(s))
         missed, value = np.empty(self.queries.n_queries), np.empty(self.queries.n_queries)
 
-        def sweep(t: FloatArray, order: IntArray, first: int, last: int) -> None:
-            offsets = self.queries.offsets
-            violated_rankings(t, self._relevant, order, offsets, first, last, gradient, missed, value)
+        def sweep(ranked: Ranked, first: int, last: int) -> None:
+            violated_rankings(
+                ranked, self._relevant, self.queries.offsets, first, last, gradient, missed, value
+            )
 
         self._sweep(s, sweep)
         gradient *= self._row_weight
@@ -122,7 +124,7 @@ class BoundHinge(PairLoss):
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         """Σ ωξ; each active pair moves its upper document up by ω and its lower one down."""
-        _, _, (up_count, up_slack, low_count, _) = self._active(s)
+        _, (up_count, up_slack, low_count, _) = self._active(s)
         value, active = (float(np.sum(self._row_weight * a)) for a in (up_slack, up_count))
         return ScoreValue(value, self._row_weight * (low_count - up_count), active)
 

@@ -9,15 +9,12 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.baselines.huber_kernels import huber_curvature, huber_of_many, huber_pairs
+from ranksieve.baselines.kernels import HuberPairs, huber_curvature, huber_pairs
 from ranksieve.data.dataset import checked_query_weight
 from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, grouped_weights
 
-MANY_DOCUMENTS = 2000  # of a query: with more, sweeps take less time than a visit to each pair
-FEW_PAIRS = 2**18  # of two groups of documents: so many are visited there too
-NO_COLUMNS = np.empty((0, 0))
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
     "so swapping them costs nothing; give queries longer lists or use a discount that falls at every rank"
@@ -54,10 +51,7 @@ class ModifiedHuber:
 
 
 class BoundModifiedHuber:
-    """The loss of one data set: value, gradient and curvature take one visit to each pair.
-
-    Those of a query with many documents take O(n log² n), if gains do not fall with the level.
-    """
+    """The loss of one data set: value, gradient and curvature take one visit to each pair."""
 
     name: ClassVar[str] = "modified_huber"
     offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
@@ -80,17 +74,12 @@ class BoundModifiedHuber:
             raise DataError(None, None, NO_PAIRS)
         self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
         self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
-        factors = [("gain", gain), ("discount", discount)]
-        self._floor = _first_of_level(level[self._order], queries)
-        self._factors = (
-            None if mass is None else mass[self._order],
-            *(_per_document(name, values, queries)[self._order] for name, values in factors),
-            *(float(values is None) for _, values in factors),
-        )
-        self._many = [q for q in np.flatnonzero(queries.sizes > MANY_DOCUMENTS).tolist() if self._ascends(q)]
-        self._visited = self._floor.copy()
-        for q in self._many:  # no pair of these is visited
-            self._visited[queries.offsets[q] : queries.offsets[q + 1]] = queries.offsets[q]
+        floor = _first_of_level(level[self._order], queries)
+        gains = _per_document("gain", gain, queries)[self._order]
+        discounts = _per_document("discount", discount, queries)[self._order]
+        mass = None if mass is None else mass[self._order]
+        floors = float(gain is None), float(discount is None)
+        self._pairs = HuberPairs(floor, mass, gains, discounts, *floors)
         self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
         if not self.normaliser > 0:
             raise DataError(None, None, NO_WEIGHT)
@@ -100,11 +89,7 @@ class BoundModifiedHuber:
         value, slack = np.empty(self.queries.n_queries), np.empty(self.queries.n_queries)
 
         def work(first: int, last: int) -> None:
-            offsets, factors = self.queries.offsets, self._factors
-            huber_pairs(by_level, self._visited, *factors, offsets, first, last, value, slack, sums)
-            for q in self._many:
-                if first <= q < last:
-                    value[q], slack[q] = self._swept(by_level, q, NO_COLUMNS, sums[:, None])
+            huber_pairs(self._pairs, by_level, self.queries.offsets, first, last, value, slack, sums)
 
         map_blocks(work, self.cuts)
         gradient[self._order] = self._row_weight * sums
@@ -115,32 +100,9 @@ class BoundModifiedHuber:
         start, stop = self.queries.offsets[first], self.queries.offsets[last]
         rows = self._order[start:stop] - start
         sums, R = np.zeros_like(V), np.empty_like(V)
-        by_level = V[rows]
-        pairs = (self._visited, *self._factors, self.queries.offsets)
-        huber_curvature(at.state, *pairs, first, last, by_level, sums)
-        for q in self._many:
-            if first <= q < last:
-                self._swept(at.state, q, by_level, sums, start)
+        huber_curvature(self._pairs, at.state, self.queries.offsets, first, last, V[rows], sums)
         R[rows] = self._row_weight[start:stop, None] * sums
         return Curvature(None, V, R)
-
-    def _swept(
-        self, s: FloatArray, q: int, V: FloatArray, out: FloatArray, start: int = 0
-    ) -> tuple[float, float]:
-        """Of one query of many documents, as :func:`huber_of_many`; V and ``out`` begin with ``start``."""
-        lo, hi = int(self.queries.offsets[q]), int(self.queries.offsets[q + 1])
-        rows = slice(lo - start, hi - start)
-        mass, *factors = self._factors
-        mass = np.ones(self.queries.n_rows) if mass is None else mass
-        value, slack = huber_of_many(s, self._floor, mass, *factors, lo, hi, FEW_PAIRS, V[rows], out[rows])
-        return value, slack
-
-    def _ascends(self, q: int) -> bool:
-        """Whether no gain of a query is smaller than one of a lower level."""
-        rows = slice(self.queries.offsets[q], self.queries.offsets[q + 1])
-        gain, below = np.asarray(self._factors[1])[rows], self._floor[rows] - rows.start
-        largest = np.concatenate([[-np.inf], np.maximum.accumulate(gain)])  # of the documents before each
-        return bool(np.all(gain >= largest[below]))
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """D = c·(1/Ω) Σ ω(2h − h²), h = −ψ′/2, a lower bound of the dual value −f*(c∇f).

@@ -68,20 +68,7 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
     ) -> Self:
-        """Choose features and fit the base on them.
-
-        Parameters
-        ----------
-        X : Dataset, array, CSR matrix or frame
-        y, qid : arrays
-            Labels and query ids, unless X is a Dataset.
-        query_weight : array or mapping of query id to number, optional
-            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
-            2 a query counts as two, with 0 as none.
-        document_weight : array, optional
-            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
-            absent.
-        """
+        """Choose features and fit the base on them; arguments are those of :meth:`ranksieve.RankSVM.fit`."""
         if self.missing == INDICATOR:
             reason = f"{type(self).__name__} cannot add columns; choose for example `missing='column_mean'`"
             raise ParameterError("missing", self.missing, reason)
@@ -95,22 +82,16 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
 
     @all_or_nothing
     def refit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        query_weight: QueryWeight | None = None,
-        document_weight: Any = None,
+        self, X: Any, y: Any = None, qid: Any = None, *, query_weight: Any = None, document_weight: Any = None
     ) -> Self:
         """Fit ``base``, which may be another one by now, on the features that were chosen already.
 
-        The result is that of a whole fit to the same data, as long as the choice does not depend on what
-        changed (:meth:`chooses_like`).
+        The arguments are those of :meth:`fit`. The result is that of a whole fit to the same data, as long as
+        the choice does not depend on what changed (:meth:`chooses_like`).
         """
         check_is_fitted(self)
         n_features = self.n_features_in_
-        given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
+        given, weight = self._given_data(X, y, qid, query_weight, None, document_weight)
         if given.n_features != n_features:
             reason = f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}"
             raise DataError(None, None, f"{reason}; give the data of its fit, or call fit to choose again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Annotated, Any
 
@@ -70,8 +70,8 @@ class SparseRank(SolvedRanker):
 
 
 @dataclass(eq=False, repr=False)
-class TGRank(SolvedRanker):
-    """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α‖w‖₁.
+class TGRank(SparseRank):
+    """The minimum of :class:`SparseRank` by truncated gradients.
 
     Each iteration is a gradient step w ← w − η_t∇f(w). After every K of them, all weights are truncated:
     |w_j| falls by α times the sum of the last K rates η, and stops at 0. The rates are
@@ -113,18 +113,10 @@ class TGRank(SolvedRanker):
 
     stops_early = True
 
-    alpha: NotNegative = 1e-2
     _: KW_ONLY
     step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 1.0
     decay: NotNegative = 0.0
     truncate_every: Count = 10
-    tol: Positive = 1e-4
-    max_iter: Count = 1000
-    warm_start: bool = False
-
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
-        objective = make_objective(data, "squared_hinge", query_weight)
-        return Problem(objective, L1(self.alpha), objective.varies)
 
     def _solver(self, problem: Problem) -> Solver:
         return TruncatedGradient(self.tol, self.max_iter, self.step, self.decay, self.truncate_every)
@@ -182,9 +174,9 @@ class RSRank(IterativeRanker):
     """
 
     stops_early = True
+    grades_only = True
 
     alpha: NotNegative = 1e-2
-    round_iterations_: list[int] = field(init=False)
     _: KW_ONLY
     profile: str = "standard"
     n_rounds: Count = 10
@@ -206,7 +198,7 @@ class RSRank(IterativeRanker):
 
         w = self._start(data)
         discount, settled = swaps.discounts(w), False
-        self.round_iterations_ = []
+        self.round_iterations_ = list[int]()
         while not settled and len(self.round_iterations_) < self.n_rounds:
             objective = make_objective(data, swaps.loss(discount), query_weight)
             problem = Problem(objective, L1(self.alpha), objective.varies)
@@ -221,11 +213,6 @@ class RSRank(IterativeRanker):
 
     def _certificate(self) -> dict[str, Any]:
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
 
 class SwapWeights:

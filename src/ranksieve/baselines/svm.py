@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError
 from ranksieve.losses import SquaredHinge
-from ranksieve.objective import Objective, make_objective
+from ranksieve.objective import LocalObjective, Objective, make_objective
 from ranksieve.penalties import Ridge
 from ranksieve.rankers.base import SolvedRanker
 from ranksieve.rankers.parameters import Count, Positive
@@ -72,7 +72,7 @@ class CSRankSVM(RankSVM):
         loss = SquaredHinge(self.level_weights_).bind(
             levels, data.queries, weight * balance(data), data.document_weight
         )
-        return Objective(data.X, loss, data.feature_names)
+        return LocalObjective(data.X, loss, data.feature_names)
 
 
 def balance(data: Dataset) -> FloatArray:

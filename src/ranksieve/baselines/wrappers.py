@@ -1,30 +1,332 @@
-"""BFS-Wrapper and BRTree: selectors that rank with each set of features that they try."""
+"""Selectors that rank with each set of features that they try, or with each part of the queries."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from numbers import Integral
-from typing import Annotated, Any
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from joblib import Parallel, delayed
 
-from ranksieve._parallel import map_blocks
+from ranksieve._parallel import map_blocks, use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.baselines import LambdaMART
+from ranksieve._util.messages import lookup, warn_caller
+from ranksieve.baselines.boosting import LambdaMART, counted_weights, lightgbm_for
 from ranksieve.baselines.filters import greedy
 from ranksieve.baselines.kernels import dcg_along
-from ranksieve.baselines.selector import FeatureSelector, check_size, fit_on, largest
-from ranksieve.data.dataset import Dataset, checked_query_weight
+from ranksieve.baselines.losses import BASELINE_LOSSES
+from ranksieve.baselines.selector import (
+    NOTHING_TO_CHOOSE,
+    FeatureSelector,
+    check_size,
+    fit_on,
+    fresh_base,
+    largest,
+)
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.losses import LOSSES
 from ranksieve.losses.base import NO_PAIRS
-from ranksieve.measures import similarity_measure
 from ranksieve.metrics import Evaluator, MetricSpec, parse
 from ranksieve.metrics.table import dcg
-from ranksieve.model.lightgbm_text import lightgbm_for
-from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed, Share, one_of
-from ranksieve.solvers import Problem
+from ranksieve.objective import LocalObjective, Objective, Point, make_objective
+from ranksieve.path import sparse_path
+from ranksieve.penalties import L1, Quadratic
+from ranksieve.penalties.similarity import settle_definiteness
+from ranksieve.rankers.measures import similarity_measure
+from ranksieve.rankers.parameters import (
+    Count,
+    CountAtOnce,
+    Interval,
+    NotNegative,
+    Positive,
+    Seed,
+    Share,
+    one_of,
+)
+from ranksieve.solvers import DenseNewton, Problem
+
+CONVERGED = 1e-12  # share of S that a Newton step may still gain
+MAX_STEPS = 100
+FLAT = 1e-10  # what is below this share of the largest may be 0
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """A set of features with its S, the weights there and what is known of the loss there."""
+
+    columns: tuple[int, ...]
+    w: FloatArray
+    value: float
+    point: Point
+
+
+@dataclass(frozen=True, eq=False)
+class Criterion(ABC):
+    """S(F) = min over some w of C·L(w) + ½ wᵀA_F w, for forward and backward steps."""
+
+    objective: Objective
+    C: float
+    similarity: FloatArray
+
+    @property
+    def empty(self) -> Subset:
+        """No feature."""
+        zero = self.objective.at_zero
+        return Subset((), np.empty(0), self.C * zero.value, zero)
+
+    @abstractmethod
+    def minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
+        """The set of these columns, of which there is at least one."""
+
+    def grow(self, subset: Subset, j: int) -> Subset:
+        """With feature j, which comes last."""
+        return self.minimum((*subset.columns, j), np.append(subset.w, 0.0))
+
+    def shrink(self, subset: Subset, j: int) -> Subset:
+        """Without feature j."""
+        kept = [column != j for column in subset.columns]
+        columns = tuple(column for column in subset.columns if column != j)
+        return self.minimum(columns, subset.w[kept]) if columns else self.empty
+
+    def most_gain(self, subset: Subset) -> FloatArray:
+        """For each feature, a number that S cannot fall by more than when it joins."""
+        return np.full(len(self.similarity), np.inf)
+
+    def least_rise(self, subset: Subset) -> FloatArray:
+        """For each feature of the subset, a number that S cannot rise by less than when it leaves."""
+        return np.full(len(subset.columns), -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class JointMinimum(Criterion):
+    """The minimum over all weights, for a convex loss L and a positive semidefinite A."""
+
+    def most_gain(self, subset: Subset) -> FloatArray:
+        """r_j²/(2σ_j), r = C∇L + A_{·F}w and σ_j = A_jj − A_jF A_FF⁻¹ A_Fj.
+
+        L lies above its tangent at the minimum over F. With the tangent in place of L the minimum over F ∪ j
+        is a quadratic one, and lies r_j²/(2σ_j) below S(F). Where σ_j may be 0 this is no bound: infinity.
+        """
+        F, diagonal = list(subset.columns), np.diag(self.similarity)
+        across, inverse = self.similarity[F], _inverse(self.similarity[np.ix_(F, F)])
+        bound = np.full(len(diagonal), np.inf)
+        if inverse is not None:
+            residual = self.C * self.objective.gradient(subset.point) + subset.w @ across
+            unexplained = diagonal - np.einsum("ij,ij->j", across, inverse @ across)
+            usable = unexplained > FLAT * np.max(diagonal)
+            np.divide(residual**2, 2.0 * unexplained, out=bound, where=usable)
+        return bound
+
+    def least_rise(self, subset: Subset) -> FloatArray:
+        """w_j²/(2 (A_FF⁻¹)_jj), the least value of ½ (v − w)ᵀA_FF(v − w) over v with v_j = 0.
+
+        That is what the quadratic term alone adds to S(F) away from its minimum w.
+        """
+        inverse = _inverse(self.similarity[np.ix_(subset.columns, subset.columns)])
+        return np.zeros_like(subset.w) if inverse is None else subset.w**2 / (2.0 * np.diag(inverse))
+
+    def minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
+        X = np.column_stack([self.objective.features.column(j) for j in columns])
+        A = self.similarity[np.ix_(columns, columns)]
+        point, value = minimise(LocalObjective(X, self.objective.loss), self.C, A, start)
+        return Subset(columns, point.w, value, point)
+
+
+@dataclass(frozen=True, eq=False)
+class AlongBase(Criterion):
+    """S(F) = min_{t ≥ 0} C·L(tw) + ½ t² wᵀA_F w, w the weights that ``base`` learns on F.
+
+    A ranker's weights have no scale of their own, hence the t. With fewer features it may do better, so
+    nothing bounds what a feature can change.
+    """
+
+    base: Any
+    data: Dataset
+    query_weight: FloatArray | None
+
+    def minimum(self, columns: tuple[int, ...], start: FloatArray) -> Subset:
+        order: IntArray = np.sort(columns)
+        base = fit_on(fresh_base(self.base), self.data, order, self.query_weight)
+        w = base.coef_[np.searchsorted(order, columns)]
+        scores = sum(weight * self.objective.features.column(j) for weight, j in zip(w, columns, strict=True))
+        line = LocalObjective(np.reshape(scores, (-1, 1)), self.objective.loss)
+        size = w @ self.similarity[np.ix_(columns, columns)] @ w
+        point, value = minimise(line, self.C, np.array([[size]]), np.zeros(1))
+        scale = point.w[0]
+        return Subset(columns, scale * w, value if scale > 0 else self.empty.value, point)
+
+
+def minimise(part: Objective, C: float, A: FloatArray, start: FloatArray) -> tuple[Point, float]:
+    """min_w C·L(w) + ½ wᵀAw: the point and the value."""
+    result = DenseNewton(CONVERGED, MAX_STEPS).solve(Problem(part, Quadratic(A / C)), start)
+    return result.point, C * result.objective
+
+
+def _inverse(A: FloatArray) -> FloatArray | None:
+    """A⁻¹, or None if A may be singular."""
+    values = np.linalg.eigvalsh(A)
+    if np.any(values <= FLAT * np.max(values, initial=0.0)):
+        return None
+    return np.asarray(np.linalg.inv(A), dtype=np.float64)
+
+
+TIE_SHARE = 1e-10  # values of S that differ by less than this share are equal
+
+
+@dataclass(frozen=True)
+class SelectionStep:
+    """One accepted step: the feature that came in or went out, and S after it."""
+
+    action: Literal["in", "out"]
+    feature: int
+    name: str
+    objective: float
+
+
+@dataclass(eq=False, repr=False)
+class FBPCRank(FeatureSelector):
+    """Forward–backward selection by S(F) = min_w C·L(w) + ½ wᵀA_F w, then ``base`` on the chosen features.
+
+    A is the absolute Pearson correlation of features, so similar features pay for large weights together.
+    Forward: the feature that lowers S most comes in, if S falls by more than ``eps``; else the search ends.
+    Backward, after each forward step: as long as the feature whose loss hurts least raises S by less than
+    ``eps``, it goes out. The search also ends with K features, or after as many forward steps as there are
+    features. Of equals the earlier column comes in and the later goes out.
+
+    Parameters
+    ----------
+    base : linear ranker, optional
+        The ranker around which features are chosen, and which is fitted on them in the end; default
+        ``RankSVM()``.
+    K : int
+        Most features.
+    eps : float
+        What a feature must be worth.
+    C : float
+        Weight of the loss.
+    loss : "squared_hinge", "cost_sensitive_listmle" or "listnet"
+        L, as a mean over pairs or queries.
+    weights : "joint" or "base", optional
+        The w over which S is the minimum: all weights on F, exactly, by Newton's method; or the multiples
+        t·w, t ≥ 0, of the weights that ``base`` learns on F, which works around any linear ranker but fits it
+        on every set that is tried. None: "base" if one is given, else "joint".
+    similarity : name of SIMILARITIES or array
+        A. If it is not positive semidefinite, which absolute correlations need not be, the nearest matrix
+        that is takes its place.
+
+    Attributes
+    ----------
+    steps_ : tuple of SelectionStep
+        Features in and out, with S after each step.
+    value_ : float
+        S of the chosen features.
+    similarity_ : array
+        A as used.
+    selected_, base_, coef_
+        As in every selector: columns in order of choice, the fitted base, its weights in full width.
+
+    Notes
+    -----
+    Both searches try features in the order of a bound on what they can change and stop where none can do
+    better than the best found: the result is that of trying all.
+
+    References
+    ----------
+    The algorithm is Algorithm 2 of the sparse cost-sensitive ListMLE paper, which prints both inequalities
+    the other way round (it would take in features that do not help), does not say which feature to try, and
+    takes absolute correlations to be positive semidefinite.
+    """
+
+    weighs_documents = True
+    chooses_by_base: ClassVar[bool] = True
+
+    base: Any = None
+    K: Count = 10
+    eps: NotNegative = 0.005
+    C: Positive = 1.0
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    weights: str | None = None
+    similarity: Any = "pearson"
+
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+        similarity = similarity_measure(self.similarity, data.n_features)(data, query_weight)
+        self.similarity_ = settle_definiteness(similarity, "project")
+        criterion = self._criterion(data, query_weight)
+        best, steps = forward_backward(criterion, usable, self.K, self.eps)
+        self.value_ = best.value
+        self.steps_ = tuple(
+            SelectionStep(action, j, data.feature_names[j], value) for action, j, value in steps
+        )
+        return np.array(best.columns, dtype=np.int64)
+
+    def _criterion(self, data: Dataset, query_weight: FloatArray | None) -> Criterion:
+        loss = lookup({**LOSSES, **BASELINE_LOSSES}, self.loss, "loss")()
+        objective = make_objective(data, loss, query_weight)
+        criteria: dict[str, Criterion] = {
+            "joint": JointMinimum(objective, self.C, self.similarity_),
+            "base": AlongBase(objective, self.C, self.similarity_, self.base, data, query_weight),
+        }
+        default = "joint" if self.base is None else "base"
+        return lookup(criteria, self.weights or default, "weights")
+
+    def _advice(self) -> str:
+        return f"no feature lowers S by more than `eps={self.eps:g}`; lower it or raise `C={self.C:g}`"
+
+
+Move = tuple[Literal["in", "out"], int, float]
+
+
+def forward_backward(criterion: Criterion, usable: IntArray, K: int, eps: float) -> tuple[Subset, list[Move]]:
+    """The chosen set, and every accepted step (in or out, feature, S after it)."""
+    current, moves = criterion.empty, list[Move]()
+    for _ in range(len(usable)):
+        grown = _best_addition(criterion, current, usable)
+        if grown is None or not current.value - grown.value > eps:
+            break
+        current = grown
+        moves.append(("in", current.columns[-1], current.value))
+        feature, smaller = _best_removal(criterion, current, eps)
+        while smaller is not None:
+            current = smaller
+            moves.append(("out", feature, current.value))
+            feature, smaller = _best_removal(criterion, current, eps)
+        if len(current.columns) >= K:
+            break
+    return current, moves
+
+
+def _best_addition(criterion: Criterion, current: Subset, usable: IntArray) -> Subset | None:
+    """The set with one feature more and the least S; features that cannot win any more are not tried."""
+    bound, tie = criterion.most_gain(current), TIE_SHARE * current.value
+    others = usable[~np.isin(usable, current.columns)]
+    tried, least = list[Subset](), np.inf
+    for j in others[np.argsort(-bound[others], kind="stable")]:
+        if current.value - least > bound[j] + tie:
+            break
+        tried.append(criterion.grow(current, int(j)))
+        least = min(least, tried[-1].value)
+    best = (subset for subset in tried if subset.value <= least + tie)
+    return min(best, key=lambda subset: subset.columns[-1], default=None)
+
+
+def _best_removal(criterion: Criterion, current: Subset, eps: float) -> tuple[int, Subset | None]:
+    """The feature without which S is least, and the set without it; None if S then rises by eps or more."""
+    bound, tie = criterion.least_rise(current), TIE_SHARE * current.value
+    tried, limit = list[tuple[int, Subset]](), current.value + eps
+    for i in np.argsort(bound, kind="stable"):
+        if current.value + bound[i] > limit + tie:
+            break
+        tried.append((current.columns[i], criterion.shrink(current, current.columns[i])))
+        limit = min(limit, tried[-1][1].value)
+    best = (pair for pair in tried if pair[1].value <= limit + tie and pair[1].value - current.value < eps)
+    return max(best, key=lambda pair: pair[0], default=(-1, None))
+
 
 TIE = 1e-9  # values that differ by less are equal
 MAX_CYCLES = 10  # of coordinate ascent over the weights of a set
@@ -84,9 +386,7 @@ class BFSWrapper(FeatureSelector):
     feature subset selection, Artificial Intelligence 97, 1997.
     """
 
-    subsets_: tuple[IntArray, ...] = field(init=False)
-    values_: FloatArray = field(init=False)
-    combination_: FloatArray = field(init=False)
+    grades_only = True
 
     n_subsets: Count = 3
     base: Any = None
@@ -96,9 +396,7 @@ class BFSWrapper(FeatureSelector):
     eps: NotNegative = 1e-3
 
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        weight = checked_query_weight(query_weight, data.n_queries)
-        if not data.pairs_per_query @ weight > 0:
-            raise DataError(None, None, NO_PAIRS)
+        weight = counted_weights(data, query_weight)
         ascent = Ascent(data, usable, self.cutoff, weight)
         found, free = list[Weighted](), np.arange(len(usable))
         while len(free) and len(found) < self.n_subsets:
@@ -125,11 +423,6 @@ class BFSWrapper(FeatureSelector):
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
         return None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,8 +616,7 @@ class BRTree(FeatureSelector):
     Statistics 29(5), 2001.
     """
 
-    importance_: FloatArray = field(init=False)
-    values_: FloatArray = field(init=False)
+    grades_only = True
 
     k: Count = 10
     base: Any = None
@@ -399,11 +691,6 @@ class BRTree(FeatureSelector):
             seed=self.random_state,
         ).fit(data.select_features(columns), query_weight=query_weight)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
 
 def split_queries(data: Dataset, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:
     """Queries to learn from, and a third of those with pairs to judge by; one query must do for both."""
@@ -419,3 +706,145 @@ def shares(trees: LambdaMART, columns: IntArray, n_features: int) -> FloatArray:
     importance = np.zeros(n_features)
     importance[columns] = gains / max(float(gains.sum()), np.finfo(np.float64).tiny)
     return importance
+
+
+@dataclass(eq=False, repr=False)
+class StabilitySelection(FeatureSelector):
+    """Features that the certified ℓ1 path selects in at least ``threshold`` of random subsamples of queries.
+
+    Π_j(α) is the share of subsamples whose min_w f(w) + α‖w‖₁ has w_j ≠ 0, f the mean squared hinge over
+    pairs, on one grid of α for all subsamples. Feature j is stable if max_α Π_j(α) ≥ π, the threshold. With
+    q the mean number of features that a subsample selects anywhere on the grid and d candidates, the
+    expected number V of falsely selected features is at most q²/((2π − 1)d), if the selection is no worse
+    than chance and treats all false features alike (Theorem 1 of the paper, for halves: share = 0.5).
+
+    Parameters
+    ----------
+    n_subsamples : int
+        Subsamples.
+    share : float
+        Share of the queries in each, drawn without replacement among those that have pairs.
+    threshold : float
+        π, above 0.5 and at most 1.
+    max_features : int, optional
+        Bounds q: each subsample's path ends at its last point before more than this many features have ever
+        been selected, and keeps that point's features for the smaller α.
+    base : linear ranker, optional
+        The second stage; default ``RankSVM()``.
+    n_alphas, min_ratio, alphas
+        The grid: from the smallest α at which the whole data select nothing, down to ``min_ratio`` times it,
+        evenly in log α; or the grid itself. The smaller the last α, the larger q and the weaker the bound.
+    tol : float
+        Largest duality gap of each point, as a share of the objective.
+    n_jobs : int, optional
+        Processes, as in joblib. The result does not depend on it.
+    random_state : int
+        Seed of the subsamples.
+
+    Attributes
+    ----------
+    frequencies_ : array (n_alphas × d)
+        Π.
+    alphas_ : array
+        The grid, falling.
+    stability_ : array
+        max_α Π_j(α) of each feature.
+    q_ : float
+        Mean number of features that a subsample selects.
+    error_bound_ : float
+        q²/((2π − 1)d), d the features that vary within a query.
+    selected_, base_, coef_
+        As in every selector: stable columns, the most stable first; the fitted base, its weights in full
+        width.
+
+    References
+    ----------
+    N. Meinshausen, P. Bühlmann: Stability selection, Journal of the Royal Statistical Society B 72(4), 2010.
+    """
+
+    weighs_documents = True
+    decided_last: ClassVar[frozenset[str]] = frozenset({"base", "threshold"})
+
+    n_subsamples: CountAtOnce = 50
+    share: Share = 0.5
+    threshold: Annotated[float, Interval(Real, 0.5, 1, closed="right")] = 0.7
+    _: KW_ONLY
+    max_features: Count | None = None
+    base: Any = None
+    n_alphas: CountAtOnce = 30
+    min_ratio: Share = 0.1
+    alphas: Any = None
+    tol: Positive = 1e-4
+    n_jobs: int | None = None
+    random_state: Seed = 0
+
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+        self.alphas_ = self._grid(data, query_weight)
+        jobs = (
+            delayed(selected_along)(data, queries, query_weight, self.alphas_, self.tol, self.max_features)
+            for queries in self._subsamples(data)
+        )
+        runs: list[BoolArray] = list(Parallel(n_jobs=self.n_jobs)(jobs))
+        self.frequencies_ = np.mean(runs, axis=0)
+        self.stability_: FloatArray = self.frequencies_.max(axis=0)
+        self.q_ = float(np.mean([np.count_nonzero(run.any(axis=0)) for run in runs]))
+        return self._selected_again(usable)
+
+    def _selected_again(self, usable: IntArray) -> IntArray:
+        self.error_bound_ = self.q_**2 / ((2.0 * self.threshold - 1.0) * len(usable))
+        stable = usable[self.stability_[usable] >= self.threshold]
+        return stable[np.argsort(-self.stability_[stable], kind="stable")]
+
+    def _grid(self, data: Dataset, query_weight: FloatArray | None) -> FloatArray:
+        if self.alphas is not None:
+            return np.sort(np.asarray(self.alphas, dtype=np.float64))[::-1]
+        objective = make_objective(data, query_weight=query_weight)
+        largest = L1().alpha_max(objective.gradient(objective.at_zero))
+        if not largest > 0:
+            raise DataError(None, None, NOTHING_TO_CHOOSE.format(n=data.n_features))
+        return np.asarray(largest * np.logspace(0.0, np.log10(self.min_ratio), self.n_alphas))
+
+    def _subsamples(self, data: Dataset) -> list[IntArray]:
+        """Numbers of queries, ascending."""
+        candidates = np.flatnonzero(data.pair_weights > 0)
+        size = max(1, int(self.share * len(candidates)))
+        if size == len(candidates):
+            warn_caller(
+                "there is only one query that has pairs, so every subsample is the same and the frequencies "
+                "say nothing; give more queries"
+            )
+        rng = np.random.default_rng(self.random_state)
+        return [np.sort(rng.choice(candidates, size, replace=False)) for _ in range(self.n_subsamples)]
+
+    def _advice(self) -> str:
+        return (
+            f"the largest selection frequency is {self.stability_.max():.2f}, below "
+            f"`threshold={self.threshold:g}`; lower it or `min_ratio`, or raise `max_features`"
+        )
+
+
+def selected_along(
+    data: Dataset,
+    queries: IntArray,
+    query_weight: FloatArray | None,
+    alphas: FloatArray,
+    tol: float,
+    max_features: int | None,
+) -> BoolArray:
+    """Which features (alphas × features) the path on some queries selects, cut off at ``max_features``."""
+    with use_threads(1):
+        path = sparse_path(
+            data.select_queries(queries),
+            alphas=alphas,
+            tol=tol,
+            max_features=max_features,
+            query_weight=None if query_weight is None else query_weight[queries],
+        )
+    selected = path.coefs != 0
+    limit = data.n_features if max_features is None else max_features
+    within = np.count_nonzero(np.logical_or.accumulate(selected), axis=1) <= limit
+    last = int(np.sum(within))  # the union only grows, so these are the first points
+    kept = np.zeros((len(alphas), data.n_features), dtype=bool)
+    kept[:last] = selected[:last]
+    kept[last:] = selected[last - 1] if last else False
+    return kept

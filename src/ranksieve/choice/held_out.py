@@ -14,6 +14,7 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
+from ranksieve.data.parts import for_queries, parts
 from ranksieve.errors import DataError
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 from ranksieve.model.linear import LinearModel
@@ -125,8 +126,8 @@ class HeldOut:
         self._valid = train if valid is None and not folds else valid
         score = partial(scores_of_models, names=train.feature_names, preparation=preparation)
         rankings = partial(Rankings, score=score, metric=metric, profile=profile)
-        self._by_fold = train.parts(rankings, *folds) if folds else None
-        self._by_all = None if self._valid is None else self._valid.parts(rankings)
+        self._by_fold = parts(train, rankings, *folds) if folds else None
+        self._by_all = None if self._valid is None else parts(self._valid, rankings)
         measured = [data for data in (train if folds else None, self._valid) if data is not None]
         self.query_ids: AnyArray = np.concatenate([data.query_ids for data in measured])
         self._values_of: dict[bytes, FloatArray] = {}  # searches within two limits begin alike
@@ -265,7 +266,7 @@ def _digests_of(data: Dataset, queries: Sequence[int]) -> AnyArray:
     """Short names for the content of some queries: labels and features, in order."""
     wanted = np.zeros(data.n_queries, dtype=bool)
     wanted[list(queries)] = True
-    return data.for_queries(_digests, wanted)[list(queries)]
+    return for_queries(data, _digests, wanted)[list(queries)]
 
 
 def _digests(data: Dataset, wanted: BoolArray) -> AnyArray:

@@ -327,22 +327,9 @@ def _signs(model: LinearModel, plain: LinearModel, names: Sequence[str]) -> Floa
     """The signs that the model's parameters demand of the weights, 0 where either will do.
 
     ``names`` are those of the data, which patterns match.
-
-    With one sign per column those of indicators come last, in an order that the model does not tell: an
-    indicator then keeps the sign that it has.
     """
-    given, about = model.parameters.get("signs"), model.preparation.missing.indicators
-    if not given:
-        return np.zeros(len(plain.terms))
-    if isinstance(given, Mapping):
-        given = named_signs(given, names)
-        return np.array([as_sign(given.get(term.name, 0), term.name) for term in plain.terms])
-    of_indicators = any(as_sign(sign, "an indicator") for sign in given[model.n_features :])
-    signs = [
-        np.sign(term.weight) * of_indicators if term.name in about else as_sign(given[term.index], term.name)
-        for term in plain.terms
-    ]
-    return np.array(signs)
+    signs = named_signs(model.parameters.get("signs") or {}, names)
+    return np.array([as_sign(signs.get(term.name, 0), term.name) for term in plain.terms])
 
 
 def _ridge(model: LinearModel, objective: Objective) -> float:

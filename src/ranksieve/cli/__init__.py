@@ -4,14 +4,14 @@ Help lists the commands in the order of these imports; at its top no module impo
 """
 
 # isort: off
-from ranksieve.cli import demo, fit, frontier, subset, path
+from ranksieve.cli import demo, methods, fit, frontier, subset, path
 from ranksieve.cli import rank, evaluate, compare, explain, scorecard, verify
 from ranksieve.cli import inspect, convert
-from ranksieve.cli import export, bench, report
+from ranksieve.cli import export, bench, tables
 from ranksieve.cli.app import app, main
 # isort: on
 
 __all__ = [
     "app", "bench", "compare", "convert", "demo", "evaluate", "explain", "export", "fit", "frontier",
-    "inspect", "main", "path", "rank", "report", "scorecard", "subset", "verify",
+    "inspect", "main", "methods", "path", "rank", "scorecard", "subset", "tables", "verify",
 ]  # fmt: skip

@@ -1,13 +1,14 @@
 """The application that commands register with.
 
-The modules of commands load quickly, so that help is quick: what takes long to load is imported inside
-functions, or through the names of ``ranksieve`` itself, which are loaded when they are first used.
+Command modules avoid slow imports so that ``--help`` stays fast: they import them inside functions, or
+through the names of ``ranksieve`` itself, which are loaded when they are first used.
 """
 
 from __future__ import annotations
 
 import gc
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -19,88 +20,77 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranksieve._util.program import run_as_program
 from ranksieve._version import __version__
-from ranksieve.cli.output import WrongUsage, end_orderly, leave_soon_if_ended, one_sentence, open_streams, say
+from ranksieve.cli.output import end_orderly, leave_soon_if_ended, open_streams, run_command
 
 CYCLE_SEARCH = 50_000  # new objects before Python looks for cycles; with its own 700 a tenth of a short run
 
 
 class Commands(TyperGroup):
-    """Commands whose wrong usage, too, is answered with one sentence; without a command, with the help."""
+    """Commands whose failures become one sentence; without a command, the help."""
 
-    def make_context(self, *args: Any, **options: Any) -> Any:
-        with one_sentence({}):
-            return super().make_context(*args, **options)
+    option_names: dict[str, str]
 
-    def invoke(self, ctx: Any) -> Any:
-        with one_sentence({}):
-            return super().invoke(ctx)
+    def main(self, args: Any = None, prog_name: str | None = None, **_: Any) -> Any:  # type: ignore[override]
+        given = list(sys.argv[1:] if args is None else args)
+        self.option_names = {}
 
-    def main(self, *args: Any, **options: Any) -> Any:
-        try:
-            code = super().main(*args, **{**options, "standalone_mode": False})
-        except WrongUsage as error:
-            message = error.format_message()
-            if "\n" in message:
-                typer.echo(message, err=True)
-            else:
-                say(
-                    f"{message.rstrip('.')} (see {error.ctx.command_path if error.ctx else self.name} --help)"
-                )
-            code = error.exit_code
-        sys.exit(code)
+        def call() -> None:
+            with self.make_context(prog_name or "ranksieve", given) as context:
+                self.invoke(context)
 
-
-def _methods() -> list[str]:
-    from ranksieve.methods import METHODS
-
-    return list(METHODS)
-
-
-def _targets() -> list[str]:
-    from ranksieve.export import EXPORTS
-
-    return list(EXPORTS)
+        sys.exit(run_command(call, self.option_names))
 
 
 RENAMED = {  # options that have another name than the parameter they set
     "qid": "--qid-column",
     "label": "--label-column",
     "doc_id": "--doc-column",
-    "sample": "--data",
-    "data_sets": "--data",
+    "feature_costs": "--costs",
     "warm_start": "--from",
     "target": "--to",
-    "metric": "--select",
-    "n_seeds": "--seeds",
-    "n_jobs": "--jobs",
-    "max_features": "--k",
+    "select": "--metric",
 }
-TABLES = {"{methods}": _methods, "{targets}": _targets}  # what help texts list, read when help is asked for
+SECTIONS = ("Arguments", "Subject", "Data", "Columns", "Budget", "Model", "Computing", "Output", "Options")
 
 
 class Command(TyperCommand):
-    """A command whose failures become one sentence, in words of its options."""
+    """A command whose help has sections, and whose errors name its options."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        for option in self.params:
-            for place, names in TABLES.items():
-                if place in (getattr(option, "help", None) or ""):
-                    option.help = option.help.replace(place, ", ".join(names()))  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in SECTIONS}
+        for given in self.get_params(ctx):
+            if record := given.get_help_record(ctx):
+                section = getattr(given, "rich_help_panel", None) or "Options"
+                section = "Arguments" if given.param_type_name == "argument" else section
+                sections[section].append((re.sub(r" <\S+>$", "", record[0]), help_text(record[1])))
+        for section, records in sections.items():
+            if records:
+                with formatter.section(section):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: Any) -> Any:
-        advised = ctx.parent.command.commands["fit"].options()  # in "fit with …" of another command
-        with one_sentence(advised | self.options(ctx.params.get("settings") or ())):
-            return super().invoke(ctx)
+        names, commands = ctx.parent.command.option_names, ctx.parent.command.commands
+        names |= commands["fit"].options()  # in "fit with …" of another command
+        names |= self.options(ctx.params.get("settings") or ())
+        return super().invoke(ctx)
 
     def options(self, settings: Sequence[str] = ()) -> dict[str, str]:
         """The option that sets each parameter; ``settings`` are those of --set."""
         flags = [[flag for flag in given.opts if flag.startswith("--")] for given in self.params]
         named = zip(self.params, flags, strict=True)
-        options = {given.name: group[0] for given, group in named if group and given.name}
+        options = {str(given.name): group[0] if group else str(given.metavar) for given, group in named}
         options |= {flag[2:].replace("-", "_"): group[0] for group in flags for flag in group}
         options |= {name: flag for name, flag in RENAMED.items() if [flag] in flags}
         return options | {name: f"--set {name}" for name, *_ in (text.split("=") for text in settings)}
+
+
+def help_text(text: str) -> str:
+    """Defaults without parentheses, and the names of the engines, whose table is loaded only for this."""
+    if "{targets}" in text:
+        from ranksieve.export import EXPORTS
+
+        text = text.replace("{targets}", ", ".join(EXPORTS))
+    return re.sub(r"default: \((.*)\)(?=[;\]])", r"default: \1", text)
 
 
 app = typer.Typer(
@@ -144,17 +134,15 @@ def with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
     """The function, taking the fields of its dataclass parameters in place of the dataclasses.
 
     For ``f(x: int, data: FitData)`` it is ``g(*, x: int, train: …, valid: …)``, which calls
-    ``f(x=x, data=FitData(train=train, valid=valid))``. Fields that a dataclass inherits come last.
+    ``f(x=x, data=FitData(train=train, valid=valid))``.
     """
     signature = inspect.signature(function, eval_str=True)
     groups: dict[str, Any] = {}
     flat: list[inspect.Parameter] = []
-    inherited: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
         if is_dataclass(group := parameter.annotation):
             groups[parameter.name] = group
-            for one in _parameters(group):
-                (flat if one.name in group.__annotations__ else inherited).append(one)
+            flat.extend(_parameters(group))
         else:
             flat.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -164,7 +152,7 @@ def with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         function(**given)
 
-    assembled.__signature__ = signature.replace(parameters=[*flat, *inherited])  # type: ignore[attr-defined]
+    assembled.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
     return assembled
 
 
@@ -193,7 +181,7 @@ def ranksieve(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Learn to rank with few features, and prove how near the best possible the weights are.
+    """Learn accurate rankers from few features, with a proof of optimality for every fit.
 
-    Try "ranksieve demo" first; "ranksieve COMMAND --help" explains a command and shows an example.
+    Start with "ranksieve demo"; "ranksieve COMMAND --help" explains a command with examples.
     """

@@ -1,4 +1,4 @@
-"""ranksieve bench: any methods on a folder of LETOR folds, or on a data file dealt into folds."""
+"""ranksieve bench: any methods on a folder of LETOR folds, or on a data file split into folds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ranksieve as rs
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import NORMALISE, RANKER_MISSING, Json, comma_separated, connected
 from ranksieve.cli.output import emit_json, exit_code, how_ended, progress, say, table, words
 from ranksieve.errors import ParameterError
 
@@ -19,72 +19,47 @@ if TYPE_CHECKING:
 SHOWN_TABLES = ("accuracy", "significance", "times")
 
 
+Baseline = Annotated[
+    opt.Text, opt.value("Model", "METHOD", "The method that others are compared with.", "ranksvm")
+]
+MIXED_LABELS = "letor for LETOR folds with labels up to 2, else standard"
+METHODS_HELP = 'Methods, or all; "ranksieve methods" lists them.'
+SEEDS = "3; 5 for minbatsrank; 1 with the fast grid"
+
+
 @command(
     "ranksieve bench LETOR -o results",
     "ranksieve bench LETOR --methods fenchelrank,ranksvm --grid fast -o results",
 )
 def bench(
     *,
-    root: Annotated[
-        str,
-        typer.Argument(metavar="ROOT", help="A folder of LETOR collections, one of them, or a data file."),
-    ],
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="DIR", help="The folder of results; it may hold others.")
-    ],
+    root: Annotated[str, opt.argument("DATA", "A folder of LETOR collections, one of them, or a data file.")],
+    data_sets: Annotated[opt.Text, opt.value("Data", "A,B,…", "Collections in DATA.", "all")] = None,
+    normalise: Annotated[str, opt.NORMALISE] = "auto",
+    missing: Annotated[str, opt.MISSING] = "auto",
     methods: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,…", help="Methods, or all; default sparse ones and baselines: {methods}."),
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="A,B,…", help="Collections of ROOT; default all.")
+        opt.Text, opt.value("Model", "A,B,…", METHODS_HELP, "sparse ones and some baselines")
     ] = None,
     grid: Annotated[
-        str, typer.Option(metavar="NAME", help="paper: all points the papers try; fast: a few of them.")
+        str, opt.value("Model", "NAME", "paper: the parameters of the papers; fast: a few of them.")
     ] = "paper",
-    select: Annotated[
-        str | None,
-        typer.Option(metavar="METRIC", help="What the choice on vali maximises; default as in the papers."),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Metric conventions: letor, mslr, standard or trec; "
-            "default letor for LETOR's folds with labels up to 2, else standard.",
-        ),
-    ] = None,
-    normalise: Annotated[str, NORMALISE] = "auto",
-    missing: Annotated[str, RANKER_MISSING] = "auto",
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Runs of a method that draws, each with another seed; default 3, MinBatSRank 5, with the "
-            "fast grid 1.",
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(metavar="METHOD", help="What the others are compared with; default ranksvm.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes; default one for each core.")
-    ] = None,
+    metric: Annotated[opt.Text, opt.value("Model", "NAME", "Metric to select by.", "the papers'")] = None,
+    profile: Annotated[opt.Text, opt.value("Model", "NAME", opt.PROFILE_HELP, MIXED_LABELS)] = None,
+    n_seeds: Annotated[int | None, opt.value("Model", "N", "Runs of random methods.", SEEDS, min=1)] = None,
+    baseline: Baseline = None,
+    n_jobs: Annotated[int | None, opt.value("Computing", "N", "Processes.", "one per core", min=1)] = None,
     cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Let the workers of a Dask cluster fit: tcp://HOST:PORT; DIR is a folder that they share.",
-        ),
+        opt.Text,
+        opt.value("Computing", "ADDRESS", "Fit on a Dask cluster, tcp://HOST:PORT, that shares DIR."),
     ] = None,
-    as_json: Json = False,
+    output: Annotated[str, opt.written("DIR", "The folder of results; may hold earlier ones.")],
+    as_json: opt.Json = False,
 ) -> None:
     """Compare methods over folds.
 
-    Fits every grid point on train, chooses on vali, measures test, over all folds; a single data file is
-    dealt into five folds. Each finished fit is saved: give the same command again to continue a run that was
-    stopped.
+    Fits every point of the grids on the training queries, selects on the validation queries and measures on
+    the test queries, over all folds; a single data file is split into five folds. Each finished fit is saved:
+    to continue an interrupted run, repeat the command.
     """
     from ranksieve._parallel import available_threads
     from ranksieve.experiment.benching import DEFAULT_METHODS
@@ -92,36 +67,26 @@ def bench(
 
     names: str | Sequence[str] = DEFAULT_METHODS
     if methods is not None:
-        names = methods if methods == "all" else comma_separated(methods)
+        names = methods if methods == "all" else opt.comma_separated(methods)
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
         raise ParameterError("baseline", baseline, "is not among the methods; add it to `methods`")
     try:
-        with connected(cluster) as client, progress("fitting") as bar:
+        with opt.connected(cluster) as client, progress("fitting") as bar:
             results = rs.bench(
-                root,
-                names,
-                out=output,
-                data_sets=None if data is None else comma_separated(data),
-                grid=grid,
-                select=select,
-                profile=profile,
-                normalise=normalise,
-                missing=missing,
-                n_seeds=seeds,
-                n_jobs=jobs or available_threads(),
-                cluster=client,
-                progress=bar,
-            )
+                root, names, out=output, grid=grid, select=metric, profile=profile, normalise=normalise,
+                data_sets=None if data_sets is None else opt.comma_separated(data_sets), missing=missing,
+                n_seeds=n_seeds, n_jobs=n_jobs or available_threads(), cluster=client, progress=bar,
+            )  # fmt: skip
     except KeyboardInterrupt as error:
         say(f"{how_ended(error)}; finished fits are kept in {output}, the same command goes on from there")
         raise typer.Exit(exit_code(error)) from None
     show_tables(results, baseline, as_json)
     if not as_json:
-        words(f"All results are in {output}; a page about them: ranksieve report {output} -o report.html")
+        words(f"All results are in {output}; for a page: ranksieve tables {output} --report report.html")
 
 
-def say_unfinished(results: Results) -> list[str]:
-    """Say on stderr which methods are left out; gives the sentences."""
+def warn_of_unfinished(results: Results) -> list[str]:
+    """Warn about methods without all folds, which are left out; gives the sentences."""
     from ranksieve.experiment.tables import unfinished_sentences
 
     sentences = unfinished_sentences(results)
@@ -131,10 +96,10 @@ def say_unfinished(results: Results) -> list[str]:
 
 
 def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
-    """Tables on the terminal, or all of them as JSON, and what is unfinished."""
+    """Tables on the terminal, or all of them as JSON; warns about unfinished methods."""
     from ranksieve.experiment.tables import all_tables, json_table
 
-    tables, unfinished = all_tables(results, baseline), say_unfinished(results)
+    tables, unfinished = all_tables(results, baseline), warn_of_unfinished(results)
     if as_json:
         emit_json({"tables": [json_table(one) for one in tables], "unfinished": unfinished})
         return

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import ranksieve as rs
 from ranksieve._util.messages import lookup
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.evaluate import as_plain_data, evaluator, say_how
-from ranksieve.cli.options import Json, MetricOptions, ScoringOptions, is_model
-from ranksieve.cli.output import emit_json, table, words
+from ranksieve.cli.evaluate import measure, show_measures
+from ranksieve.cli.output import table, words
 from ranksieve.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,56 +24,52 @@ ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "gr
 
 
 @command(
-    "ranksieve compare test.txt sparse.json dense.json",
-    "ranksieve compare test.txt a.txt b.txt --baseline b",
+    "ranksieve compare sparse.json dense.json test.txt",
+    "ranksieve compare a.txt b.txt test.txt --baseline b",
     "ranksieve compare bm25.run model.run --qrels qrels.txt",
 )
 def compare(
     *,
     files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILES",
-            help="DATA A B [C ...]: data, then models or files of scores; with --qrels TREC runs only.",
-        ),
+        list[str], opt.argument("MODEL MODEL... DATA", "Models or files of scores, then data; or TREC runs.")
     ],
-    metrics: MetricOptions,
+    metrics: opt.MetricOptions,
     baseline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Compare all with this one instead of every pair.")
+        opt.Text, opt.value("Model", "NAME", "Compare the others with this one, not every pair.")
     ] = None,
     alternative: Annotated[
-        str, typer.Option(metavar="NAME", help="two-sided, or greater: is the first better than the second?")
+        str, opt.value("Model", "NAME", "two-sided, or greater: is the first better than the second?")
     ] = "two-sided",
-    scoring: ScoringOptions,
-    as_json: Json = False,
+    scoring: opt.ScoringOptions,
+    as_json: opt.Json = False,
 ) -> None:
     """Test whether rankings differ, query by query.
 
-    Shows means and differences, and the p-values of the paired t-test and of the randomisation test, both
-    also with Holm's correction for many comparisons. Metric and conventions are those that the models were
-    chosen by, unless told otherwise or they differ.
+    Shows means, differences, and the p-values of the paired t-test and of the randomisation test, with and
+    without Holm's correction for multiple comparisons. The default metric and conventions are those the
+    models were chosen by.
     """
     side = lookup(ALTERNATIVES, alternative, "alternative")
-    data_file, rankings = (None, files) if metrics.qrels else (files[0], files[1:])
+    data_file, rankings = (None, files) if metrics.qrels else (files[-1], files[:-1])
     names = short_names(rankings)
-    models = [] if metrics.qrels else [file for file in rankings if is_model(file)]
-    how = evaluator(data_file, rankings, models, metrics, scoring)
-    evaluations = {names[file]: how.measure(file) for file in rankings}
-    result = rs.compare(evaluations, names.get(baseline or "", baseline), alternative=side)
-    if as_json:
-        told = {name: as_plain_data(evaluation, False) for name, evaluation in evaluations.items()}
-        first, means = next(iter(told.values())), {name: one["mean"] for name, one in told.items()}
-        shared = {name: first[name] for name in ("profile", "too_short")}
-        emit_json({**shared, "mean": means, **result.to_dict()})
-    else:
-        _show(evaluations, result)
+    result = measure(rankings, data_file, metrics, scoring)
+    evaluations = {names[file]: evaluation for file, evaluation in result.evaluations.items()}
+    comparison = rs.compare(evaluations, names.get(baseline or "", baseline), alternative=side)
+    first = next(iter(evaluations.values()))
+    content = {name: first.to_dict()[name] for name in ("profile", "too_short")}
+    content["mean"] = {name: dict(evaluation.mean) for name, evaluation in evaluations.items()}
+
+    def show() -> None:
+        _show(evaluations, comparison)
         if len(evaluations) == TWO:
-            _show_queries(evaluations, how.texts())
-        say_how(next(iter(evaluations.values())), how.words)
+            _show_queries(evaluations, opt.query_texts(result.data))
+        show_measures(first, result.words)
+
+    opt.present(content | comparison.to_dict(), as_json, show)
 
 
 def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str]) -> None:
-    """The queries on which two rankings differ most, with their words."""
+    """The queries on which two rankings differ most, with their texts."""
     from ranksieve.choice.update import most_changed
     from ranksieve.report.fit_page import query_cells
 

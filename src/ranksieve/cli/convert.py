@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 import ranksieve as rs
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import DATA_HELP, Missing, ReadingOptions, beside, check_inputs, check_outputs
 from ranksieve.cli.output import progress, words
 from ranksieve.errors import DataError, ParameterError
 
@@ -23,53 +21,37 @@ def convert(
     *,
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="IN",
-            help=f"{DATA_HELP} Or a feature log (.json, .jsonl, also .gz). Several files of text, or of "
-            "parquet for a folder, make one data set.",
-        ),
+        opt.argument("IN", f"{opt.DATA_HELP} Or a feature log (.json, .jsonl). Several files are joined."),
     ],
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="OUT",
-            help="A folder if the name ends in / or .ranksieve; else a .parquet, .csv or .tsv file, or LETOR "
-            "text; also .gz.",
+        opt.argument(
+            "OUT", "A folder (ends in / or .ranksieve), .parquet, .csv, .tsv, or LETOR text; also .gz."
         ),
     ],
     judgements: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Grades for a feature log: qrels, CSV, or 4 qid:1 # 7555 lines."),
+        opt.Text, opt.value("Data", "FILE", 'Labels of a feature log: qrels, CSV, or lines "4 qid:1 # 7555".')
     ] = None,
     unjudged: Annotated[
-        str | None,
-        typer.Option(metavar="RULE", help="Logged documents without a grade: drop (default) or zero."),
+        opt.Text, opt.value("Data", "RULE", "Documents without a label: drop or zero.", "drop")
     ] = None,
-    entry: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The log entry to take; default: all of them.")
-    ] = None,
+    entry: Annotated[opt.Text, opt.value("Data", "NAME", "The log entry to read.", "all of them")] = None,
+    missing: Annotated[str, opt.value("Data", "POLICY", opt.FILLS_HELP)] = "keep",
+    reading: opt.ReadingOptions,
     dtype: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TYPE",
-            help="Type of the features in a folder: float64 or float32; default: float64 for text, that of "
-            "the columns for parquet.",
-        ),
+        opt.Text,
+        opt.value("Output", "TYPE", "Numbers in a folder: float64, float32.", "float64, or parquet's"),
     ] = None,
     n_features: Annotated[
-        int | None,
-        typer.Option(metavar="D", help="Columns of LETOR text in a folder; default: the largest index."),
+        int | None, opt.value("Output", "D", "Width of LETOR text in a folder.", "the largest index")
     ] = None,
-    missing: Missing = "keep",
-    reading: ReadingOptions,
 ) -> None:
-    """Convert data between LETOR text, CSV, parquet, folders and logs.
+    """Convert data to LETOR text, CSV, parquet or a folder.
 
-    The name of the output tells its format. The names of features go into a file beside LETOR text,
-    OUT.names, where other commands find them. A folder is for data that outgrow memory: it is written in one
-    pass, in little memory whatever the size of the input, every command takes it, and what a command does
-    not need is not read. Missing values are kept unless a policy is given. A feature log holds search
-    responses of Elasticsearch or OpenSearch with _ltrlog fields.
+    The name of OUT determines its format. Feature names go into a file next to LETOR text, OUT.names, where
+    other commands look for them. A folder is for data larger than memory: it is written in one pass, in
+    little memory, and commands read only what they need. A feature log holds search responses of
+    Elasticsearch or OpenSearch with _ltrlog fields.
     """
     from ranksieve.io.folder import means_folder
     from ranksieve.io.load import format_of
@@ -82,37 +64,32 @@ def convert(
     given |= reading.arguments
     if means_folder(target):
         if reading.queries is not None:
-            raise ParameterError(
-                "queries",
-                reading.queries,
-                f"is not for folders such as {target}; write a .parquet file with the texts first",
-            )
+            reason = f"is not for folders such as {target}; write a .parquet file with the texts first"
+            raise ParameterError("queries", reading.queries, reason)
         data = _to_folder(sources, target, dtype=dtype, n_features=n_features, missing=missing, **given)
     else:
         if dtype is not None or n_features is not None:
             name, value = ("dtype", dtype) if dtype is not None else ("n_features", n_features)
-            raise ParameterError(
-                name, value, f"is for folders, but {target} is a file; end its name in .ranksieve"
-            )
-        inputs = [*sources, judgements, reading.names, reading.queries]
+            reason = f"is for folders, but {target} is a file; end its name in .ranksieve"
+            raise ParameterError(name, value, reason)
+        inputs = [*sources, judgements, *reading.files]
         data = _to_file(sources, target, inputs, reading, missing=missing, **given)
-    with beside(target):
+    with opt.beside(target):
         words(f"Wrote {data.n_docs} documents of {data.n_queries} queries to {target}.")
 
 
 def _to_folder(sources: list[str], target: str, **options: Any) -> rs.Dataset:
-    check_inputs(*sources)
+    opt.check_files(sources)
     with progress(f"converting {', '.join(sources)}") as bar:
         return rs.convert_dataset(sources, target, progress=bar, **options)
 
 
 def _to_file(
-    sources: list[str], target: str, inputs: list[str | None], reading: ReadingOptions, **options: Any
+    sources: list[str], target: str, inputs: list[str | None], reading: opt.ReadingOptions, **options: Any
 ) -> rs.Dataset:
     from ranksieve.io.load import format_of
 
-    check_inputs(*sources)
-    check_outputs([target], inputs)
+    opt.check_files(inputs, target)
     if len(sources) > 1 and any(format_of(source).read is not rs.read_letor for source in sources):
         reason = "inputs that are not all LETOR text can only become a folder; call it NAME.ranksieve"
         raise DataError(target, None, reason)

@@ -6,12 +6,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import ranksieve as rs
-from ranksieve._util.files import make_folder
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import check_outputs
 from ranksieve.cli.output import progress, table, words
 
 if TYPE_CHECKING:
@@ -22,14 +19,12 @@ PARTS = ("train.txt", "vali.txt", "test.txt")
 METRIC, OTHER_METRIC, PROFILE, MAX_FEATURES = "ndcg@10", "map", "standard", 10
 
 
-@command("ranksieve demo", "ranksieve demo --seed 7 --out results")
+@command("ranksieve demo", "ranksieve demo --random-state 7 -o results")
 def demo(
     *,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Another number, other data.")] = 0,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for page, model and data.")] = ".",
-    report: Annotated[
-        str | None, typer.Option("-o", "--report", metavar="FILE", help="Where the page goes instead.")
-    ] = None,
+    random_state: Annotated[int, opt.value("Data", "N", "Seed of the synthetic data.", min=0)] = 0,
+    output: Annotated[str, opt.written("DIR", "The folder for data, model and page.")] = ".",
+    report: Annotated[opt.Text, opt.value("Output", "FILE", "The HTML page.", "report.html in DIR")] = None,
 ) -> None:
     """Plant a few features in synthetic data and find them again.
 
@@ -38,15 +33,16 @@ def demo(
     """
     import numpy as np
 
+    from ranksieve._util.files import make_folder
     from ranksieve.cli.fit_output import feature_strength, how_chosen
     from ranksieve.report import build_content, require_extra, write_report
 
-    make_folder(out)
-    page, model_file = Path(report or Path(out, "report.html")), Path(out, "model.json")
-    data_files = [Path(out, name) for name in PARTS]
-    check_outputs([page, model_file, *data_files])
-    data = rs.make_ranking(seed=seed)
-    truth, (train, valid, test) = np.asarray(data.truth), split_queries(data, seed)
+    make_folder(output)
+    page, model_file = Path(report or Path(output, "report.html")), Path(output, "model.json")
+    data_files = [Path(output, name) for name in PARTS]
+    opt.check_files([], page, model_file, *data_files)
+    data = rs.make_ranking(seed=random_state)
+    truth, (train, valid, test) = np.asarray(data.truth), split_queries(data, random_state)
     words(
         f"Synthetic data: {data.n_docs} documents, {data.n_queries} queries, {data.n_features} features, "
         f"of which {np.count_nonzero(truth)} matter."
@@ -70,20 +66,15 @@ def demo(
         words(f"No page: {error}")
         return
     content = build_content(
-        ranker,
-        title="Synthetic data with planted features",
-        choice=choice,
-        evaluations=evaluations,
-        truth=truth,
-        support=feature_strength(ranker, train),
-        gains=_gains(evaluations),
-    )
+        ranker, title="Synthetic data with planted features", choice=choice, evaluations=evaluations,
+        truth=truth, support=feature_strength(ranker, train), gains=_gains(evaluations),
+    )  # fmt: skip
     write_report(content, page)
     words(f"Wrote {page}: open it in a browser.")
 
 
 def split_queries(data: rs.Dataset, seed: int) -> tuple[rs.Dataset, rs.Dataset, rs.Dataset]:
-    """Deal the queries at random into training, validation and test data."""
+    """Split the queries at random into training, validation and test data."""
     import numpy as np
 
     shuffled = np.random.default_rng(seed).permutation(data.n_queries)
@@ -129,19 +120,15 @@ def _show(
     from ranksieve.report.choice_words import choice_sentences, optimality
 
     planted = planted_features(truth, ranker)
-    rows = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
+    features = (("found", planted.found), ("missed", planted.missed), ("in addition", planted.extra))
+    rows = [(label, len(names), ", ".join(names) or "none") for label, names in features]
     words(f"Choice: the best held-out {METRIC} with at most {MAX_FEATURES} features.")
     for sentence in choice_sentences(ranker, choice):
         words(sentence)
-    table(
-        ["planted features", "", "which"],
-        [(label, len(names), ", ".join(names) or "none") for label, names in rows],
-    )
+    table(["planted features", "", "which"], rows)
     metrics = (METRIC, OTHER_METRIC)
-    table(
-        [f"{PROFILE} profile", *metrics],
-        [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()],
-    )
+    means = [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()]
+    table([f"{PROFILE} profile", *metrics], means)
     model = ranker.to_model()
     words(optimality(model.certificate, model.parameters))
     words(f"Time: {len(ranker.candidates_.coefs)} models in {seconds:.2f} seconds.")

@@ -4,41 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
-
-import typer
 
 import ranksieve as rs
 from ranksieve._util.messages import lookup
+from ranksieve.cli import fit_output
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.fit_output import (
-    Outcome,
-    as_plain_data,
-    how_chosen,
-    settings_in_words,
-    settings_of,
-    show,
-    tested_on,
-    too_short_to_count,
-    write_page,
-)
-from ranksieve.cli.options import (
-    Cluster,
-    Device,
-    FitData,
-    Json,
-    MaxFeatures,
-    RankerOptions,
-    Weights,
-    beside,
-    check_inputs,
-    check_outputs,
-    connected,
-    model_before,
-    query_texts,
-)
-from ranksieve.cli.output import emit_json, progress, words
+from ranksieve.cli.output import progress
 from ranksieve.errors import DataError, ParameterError, while_doing
 
 if TYPE_CHECKING:
@@ -46,217 +21,196 @@ if TYPE_CHECKING:
     from ranksieve.path import Progress
     from ranksieve.rankers import LinearRanker
 
-
-Given = Mapping[str, Any]  # options with what they say; None, False or "none" where they say nothing
-
-
-def check_stream(entry: Method, method: str, train: str, whole_data: Given, choice: Given) -> None:
-    """Refuse what --stream does not go with.
-
-    ``whole_data`` are options that need all data at once, ``choice`` those that choose on held-out queries.
-    """
-    from ranksieve.io.load import FILE_FORMATS, format_of
-
-    if not entry.streams:
-        from ranksieve.methods import METHODS
-
-        able = " or ".join(name for name, other in METHODS.items() if other.streams)
-        raise ParameterError("method", method, f"cannot `stream`; choose {able}, or leave `stream` out")
-    if format_of(train) is not FILE_FORMATS["letor"]:
-        raise DataError(train, None, "is not LETOR text, which `stream` needs; leave `stream` out")
-    for options, need in ((whole_data, "all data at once"), (choice, "held-out queries to choose on")):
-        for name, value in options.items():
-            if value not in (None, False, "none"):
-                raise ParameterError("stream", True, f"`{name}` needs {need}; leave one of them out")
-
-
 CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
+METHOD_HELP = 'The method; "ranksieve methods" lists them.'
+SET_HELP = 'A parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
+FROM_HELP = (
+    "Start from this model: use its settings, keep its features unless others are significantly better."
+)
+IN_MEMORY = ("valid", "query_weight", "document_weight", "report", "cluster")  # options that --stream lacks
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(opt.RankerOptions, opt.FitData):
+    """The options of ``ranksieve fit``."""
+
+    test: Annotated[
+        opt.Text, opt.value("Data", "FILE", "Test data, used neither for fitting nor for selection.")
+    ] = None
+    method: Annotated[str, opt.value("Model", "NAME", METHOD_HELP)] = "sparseranker"
+    settings: Annotated[list[str] | None, opt.value("Model", "NAME=VALUE", SET_HELP, None, ["--set"])] = None
+    begin: Annotated[opt.Text, opt.value("Model", "FILE", FROM_HELP, None, ["--from"])] = None
+    stream: Annotated[
+        bool,
+        opt.flag(
+            "Computing", "--stream", "Fit LETOR text while reading it, in constant memory (minbatsrank)."
+        ),
+    ] = False
+    cluster: opt.Cluster = None
+    device: opt.Device = None
+    output: opt.ModelOutput
+    report: opt.Report = None
+    as_json: opt.Json = False
+
+    @property
+    def inputs(self) -> tuple[str | None, ...]:
+        return *self.files, *self.limit_files, self.begin, self.test
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """A method with its ranker, the model to start from with its settings, and test data."""
+
+    options: FitOptions
+    entry: Method
+    ranker: Any
+    previous: rs.LinearModel | None
+    previous_settings: Mapping[str, Any]
+    test: rs.Dataset | None
 
 
 @command(
     "ranksieve fit train.txt --valid vali.txt --max-features 10 -o model.json",
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
-    "ranksieve fit train.txt --best-subset --max-features 5 -o model.json",
+    "ranksieve fit train.txt --set families=subset --max-features 5 -o model.json",
     "ranksieve fit new.txt --from model.json -o new.json",
     "ranksieve fit log.parquet --document-weights click_weight -o model.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
-def fit(
-    *,
-    source: FitData,
-    weights: Weights,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
-    method: Annotated[
-        str, typer.Option(metavar="NAME", help="The learning method: {methods}.")
-    ] = "sparseranker",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; may be repeated."),
-    ] = None,
-    max_features: MaxFeatures = None,
-    best_subset: Annotated[
-        bool,
-        typer.Option(
-            "--best-subset", help="Choose among the best sets of 1, 2, … features, each with what is proven."
-        ),
-    ] = False,
-    wanted: RankerOptions,
-    stream: Annotated[
-        bool,
-        typer.Option(
-            "--stream",
-            help="Learn while reading LETOR text, in memory that does not grow with the file (minbatsrank).",
-        ),
-    ] = False,
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="Begin with this model: its settings, and its features unless others are better by "
-            "more than chance; says what changed.",
-        ),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Queries that choose nothing: how the model ranks them is told first."
-        ),
-    ] = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
-    cluster: Cluster = None,
-    device: Device = None,
-    as_json: Json = False,
-) -> None:
+def fit(*, options: FitOptions) -> None:
     """Learn a sparse ranker and write it to a file.
 
-    The default method fits several families of models, each from few features to many, and keeps the one
-    within the budget that ranks held-out queries best: those of --valid, and by cross-validation those of the
-    training data. It says how sure the choice is, and proves how near the best possible the weights are.
-    Another method is fitted with its defaults, or with what --set says; with a budget, --valid, --metric or
-    --profile its parameters are chosen on held-out queries too, from a grid of its own. With --stream a file
-    larger than memory is learned from, a few queries at a time; its rows must be together by query.
+    The default method fits several families of models, from few features to many, and selects the model
+    within the budget that ranks held-out queries best: those of --valid and, by cross-validation, those of
+    the training data. It reports the metric with a 95 % confidence interval and proves how close the weights
+    are to the optimum. Other methods are fitted with their defaults and --set; with a budget, --valid,
+    --metric or --profile their parameters are selected on held-out queries, too.
     """
+    request = read_request(options)
+    outcome = learn(request)
+    write_and_show(request, outcome)
+
+
+def read_request(options: FitOptions) -> FitRequest:
+    """Check the options, make the ranker, read the test data."""
     from ranksieve.methods import find_method
 
-    inputs = [*source.files, *wanted.files, *weights.files, begin, test]
-    check_inputs(*inputs)
-    entry = find_method(method.lower())
-    given = wanted.parameters(max_features) | ({"families": ["subset"]} if best_subset else {})
-    given |= {} if device is None else {"device": device}
-    old, kept = (None, {}) if begin is None else model_and_settings(begin, method, stream, given)
-    given = kept | given
-    if stream:
-        chosen = {name: given.get(name) for name in CHOICE} | {"valid": source.valid}
-        whole = {"report": report, "normalise": given.get("normalise"), "cluster": cluster}
-        whole |= {"query_weights": weights.query_weight, "document_weights": weights.document_weight}
-        check_stream(entry, method, source.train, whole, chosen)
-    ranker = make_ranker(entry, method, settings or [], given, source.valid is not None)
-    check_outputs([output, report], inputs)
-    if report:
-        check_report(entry, method, cluster)
-    unseen = None if test is None else source.data(test, document_weight=weights.document_weight)
-    if stream:
-        outcome = learn_from_file(entry, ranker, source)
-    else:
-        outcome = learn(entry, ranker, source, weights, old, cluster)
-    outcome.model.save(output)
-    if test is not None and unseen is not None:
-        outcome = replace(outcome, tested=tested_on(test, unseen, outcome.model))
-    if report:
-        write_page(outcome, report, source.valid, begin)
-    with beside(output, report):
-        if as_json:
-            emit_json({**as_plain_data(outcome), "output": output, "report": report})
-        else:
-            if kept and begin is not None:
-                words(settings_in_words(kept, begin))
-            show(outcome, begin)
-            words(f"Wrote {output}{f' and {report}' if report else ''}.")
+    opt.check_files(options.inputs, options.output, report=options.report)
+    entry, parameters = find_method(options.method.lower()), options.parameters
+    if options.device is not None:
+        parameters["device"] = options.device
+    check_request(entry, options)
+    previous = None if options.begin is None else opt.previous_model(options.begin)
+    settings = {} if previous is None else fit_output.settings_of(previous)
+    settings = {name: value for name, value in settings.items() if name not in parameters}
+    parameters = settings | parameters
+    if options.stream:
+        check_stream(entry, options, parameters)
+    chooses = options.valid is not None
+    ranker = make_ranker(entry, options.method, options.settings or [], parameters, chooses)
+    test = None if options.test is None else options.data(options.test)
+    return FitRequest(options, entry, ranker, previous, settings, test)
 
 
-def check_report(entry: Method, method: str, cluster: str | None) -> None:
-    """Refuse a page of what has no weights, or of data elsewhere; say how to install what pages need."""
-    from ranksieve.report import require_extra
+def check_request(entry: Method, options: FitOptions) -> None:
+    """Refuse --from and --report where they do not go with the method or another option."""
+    if options.begin is not None and (options.stream or options.method.lower() != "sparseranker"):
+        name, value = ("stream", True) if options.stream else ("method", options.method)
+        raise ParameterError(name, value, "cannot begin with a model; leave `warm_start` out")
+    if options.report is not None and not entry.linear:
+        reason = "is not linear, so it has no weights for `report` to show"
+        raise ParameterError("method", options.method, reason)
+    if options.report is not None and options.cluster is not None:
+        reason = "`report` needs the data in memory; leave one out"
+        raise ParameterError("cluster", options.cluster, reason)
 
-    if not entry.linear:
-        raise ParameterError("method", method, "is not linear, so it has no weights for `report` to show")
-    require_extra()
-    if cluster is not None:
-        raise ParameterError("cluster", cluster, "`report` needs the data in memory; leave one out")
 
-
-def learn(
-    entry: Method,
-    ranker: Any,
-    source: FitData,
-    weights: Weights,
-    old: rs.LinearModel | None,
-    cluster: str | None,
-) -> Outcome:
+def learn(request: FitRequest) -> fit_output.Outcome:
     """Read the data and fit the ranker, with a bar on a terminal."""
-    weighed = weights.for_fit
-    with connected(cluster) as client:
-        data, held_out = source.read(ranker.missing, client, weights.document_weight)
+    options, ranker = request.options, request.ranker
+    if options.stream:
+        return _learn_from_stream(request)
+    query_weights = options.query_weights
+    with opt.connected(options.cluster) as client:
+        data, held_out = options.read(ranker.missing, client)
         title = f"fitting {data.source or 'the data'}"
         with progress(title) as bar, while_doing(title):
-            options = {"valid": held_out, "warm_start": old}
-            chosen_on = {name: value for name, value in options.items() if value is not None}
-            ranker.fit(data, **chosen_on, **weighed, **reporters(entry, ranker, bar))
-        choice, uncounted = how_chosen(ranker, data, source.valid), too_short_to_count(ranker, data, held_out)
-        texts = {} if cluster else query_texts(data, held_out)
-        return Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
+            optional = {"valid": held_out, "warm_start": request.previous}
+            arguments = {name: value for name, value in optional.items() if value is not None}
+            ranker.fit(data, **arguments, **query_weights, **reporters(request.entry, ranker, bar))
+        choice = fit_output.how_chosen(ranker, data, options.valid)
+        uncounted = fit_output.too_short_to_count(ranker, data, held_out)
+        texts = {} if options.cluster else opt.query_texts(data, held_out)
+        return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
 
 
-def model_and_settings(
-    file: str, method: str, stream: bool, given: Mapping[str, Any]
-) -> tuple[rs.LinearModel, dict[str, Any]]:
-    """The model of --from, and its settings beside those that are given, if the method can begin with it."""
-    if stream or method.lower() != "sparseranker":
-        reason = "cannot begin with a model; leave `warm_start` out"
-        name, value = ("stream", stream) if stream else ("method", method)
-        raise ParameterError(name, value, reason)
-    old = model_before(file)
-    return old, {name: value for name, value in settings_of(old).items() if name not in given}
-
-
-def make_ranker(
-    entry: Method, method: str, settings: Sequence[str], given: Mapping[str, Any], measures: bool = False
-) -> LinearRanker:
-    """A ranker with the parameters of --set and of options of their own.
-
-    Options about the choice (``CHOICE``) that the method does not have, or data to choose on (``measures``),
-    make a ranker that chooses, of a linear method that does not do so by itself.
-    """
-    for name in (*given, *(["valid"] if measures and not entry.linear else [])):
-        if name not in entry.parameters and (name not in CHOICE or not entry.linear):
-            option = "best_subset" if name == "families" else name
-            only = "" if entry.linear else ", only `settings`"
-            raise ParameterError("method", method, f"does not use `{option}`{only}; leave it out")
-    parameters = dict(_setting(text, entry) for text in settings)
-    if entry.uses_valid or not (measures or given.keys() & set(CHOICE) - entry.parameters.keys()):
-        return cast("LinearRanker", entry.make(**{**parameters, **given}))
-    preparation = {name: parameters.pop(name) for name in ("normalise", "missing") if name in parameters}
-    return rs.BudgetedRanker(entry, parameters=parameters, **(preparation | dict(given)))
-
-
-def learn_from_file(entry: Method, ranker: Any, source: FitData) -> Outcome:
-    """Fit a ranker to a file while it is read, with a bar on a terminal."""
+def _learn_from_stream(request: FitRequest) -> fit_output.Outcome:
     from ranksieve.io.load import check_options
     from ranksieve.io.text_files import source_name
 
-    check_options(source.train, source.arguments)
-    title = f"fitting {source_name(source.train)}"
+    options, ranker = request.options, request.ranker
+    check_options(options.train, options.arguments)
+    title = f"fitting {source_name(options.train)}"
     with progress(title) as bar, while_doing(title):
-        ranker.fit_file(source.train, names=source.names, **reporters(entry, ranker, bar))
-    return Outcome(ranker, ranker.to_model())
+        ranker.fit_file(options.train, names=options.names, **reporters(request.entry, ranker, bar))
+    return fit_output.Outcome(ranker, ranker.to_model())
+
+
+def write_and_show(request: FitRequest, outcome: fit_output.Outcome) -> None:
+    """Write the model first, then measure the test data, write the page and show everything."""
+    options = request.options
+    outcome.model.save(options.output)
+    if options.test is not None and request.test is not None:
+        outcome = replace(outcome, tested=fit_output.tested_on(options.test, request.test, outcome.model))
+    if options.report is not None:
+        fit_output.write_page(outcome, options.report, options.valid, options.begin)
+    content = {**fit_output.as_plain_data(outcome), "output": options.output, "report": options.report}
+    show_all = partial(fit_output.show, outcome, options.begin, request.previous_settings)
+    opt.present(content, options.as_json, show_all, options.output, options.report)
+
+
+def check_stream(entry: Method, options: FitOptions, parameters: Mapping[str, Any]) -> None:
+    """Refuse methods, files and options that do not go with --stream."""
+    from ranksieve.io.load import FILE_FORMATS, format_of
+    from ranksieve.methods import METHODS
+
+    if not entry.streams:
+        able = " or ".join(name for name, other in METHODS.items() if other.streams)
+        reason = f"cannot `stream`; choose {able}, or leave `stream` out"
+        raise ParameterError("method", options.method, reason)
+    if format_of(options.train) is not FILE_FORMATS["letor"]:
+        raise DataError(options.train, None, "is not LETOR text, which `stream` needs; leave `stream` out")
+    unusable = [name for name in IN_MEMORY if getattr(options, name) is not None]
+    unusable += [name for name in CHOICE if name in parameters]
+    if parameters.get("normalise", "none") != "none":
+        unusable.append("normalise")
+    if unusable:
+        reason = f"`{unusable[0]}` needs all data at once; leave one of them out"
+        raise ParameterError("stream", True, reason)
+
+
+def make_ranker(
+    entry: Method, method: str, settings: Sequence[str], parameters: Mapping[str, Any], measures: bool = False
+) -> LinearRanker:
+    """A ranker with the parameters of --set and of options of their own.
+
+    A method that does not select by itself, but gets options about the selection (``CHOICE``) or validation
+    data (``measures``), is wrapped by a ranker that does; it must be linear.
+    """
+    for name in (*parameters, *(["valid"] if measures and not entry.linear else [])):
+        if name not in entry.parameters and (name not in CHOICE or not entry.linear):
+            only = "" if entry.linear else ", only `settings`"
+            raise ParameterError("method", method, f"does not use `{name}`{only}; leave it out")
+    own = dict(_setting(text, entry) for text in settings)
+    if entry.uses_valid or not (measures or parameters.keys() & set(CHOICE) - entry.parameters.keys()):
+        return cast("LinearRanker", entry.make(**{**own, **parameters}))
+    preparation = {name: own.pop(name) for name in ("normalise", "missing") if name in own}
+    return rs.BudgetedRanker(entry, parameters=own, **(preparation | dict(parameters)))
 
 
 def _setting(text: str, entry: Method) -> tuple[str, Any]:
     """A parameter of --set: text where its default is text and it may be, else a Python value if it can."""
-    from ranksieve.metrics import parse
-    from ranksieve.metrics.profiles import as_profile
     from ranksieve.rankers.parameters import accepts
 
     name, equals, written = text.partition("=")
@@ -272,9 +226,9 @@ def _setting(text: str, entry: Method) -> tuple[str, Any]:
         kind = "an integer" if isinstance(default, int) else "a number"
         raise ParameterError(name, written, f"must be {kind}, such as {default}")
     if name == "metric":
-        parse(value)
-    if name == "profile" and value is not None:
-        as_profile(value)
+        opt.check_measures([value], None)
+    if name == "profile":
+        opt.check_measures(None, value)
     return name, value
 
 

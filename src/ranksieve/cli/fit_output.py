@@ -1,4 +1,4 @@
-"""What fit prints and writes: the model, how it was chosen, what changed, the page."""
+"""What fit prints and writes: the model, how it was selected, what changed, the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
-from ranksieve.cli.options import wide_enough
+from ranksieve.cli import options as opt
 from ranksieve.cli.output import table, words
 
 if TYPE_CHECKING:
@@ -17,31 +17,37 @@ if TYPE_CHECKING:
     from ranksieve.report import Support, Unseen
 
 
-CONTENTS = {"feature_costs": "costs", "signs": "signs"}  # what is too long to be shown
+CONTENTS = {"feature_costs": "costs", "signs": "signs"}  # settings that are too long to show
 SHOWN_QUERIES = 3
+REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
 def settings_of(old: rs.LinearModel) -> dict[str, Any]:
-    """The parameters of the model before that are not the defaults of SparseRanker, which learns again."""
-    from ranksieve._util.json_values import plain
+    """The parameters of a previous model that differ from the defaults of SparseRanker."""
+    from ranksieve._util.files import plain
     from ranksieve._util.messages import warn_caller
-    from ranksieve.verification.case import NotChecked, chooser_of
+    from ranksieve.errors import DataError
+    from ranksieve.model.linear import as_settings
+    from ranksieve.rankers.parameters import check_parameters
 
     if old.method != rs.SparseRanker.__name__:
         return dict(old.chosen_by or {})
+    settings, usual = as_settings(old.parameters), rs.SparseRanker().get_params(deep=False)
     try:
-        held = chooser_of(old).get_params(deep=False)
-    except NotChecked as reason:
-        warn_caller(f"the settings of the model before are not used again: {reason}")
+        if old.chosen_by is None:
+            raise DataError(None, None, "its profile is an object that the file does not hold")
+        settings["profile"] = old.chosen_by["profile"]
+        check_parameters(rs.SparseRanker(**settings))
+    except (TypeError, ValueError) as error:
+        warn_caller(f"the settings of the previous model are not used again: {error}")
         return {}
-    usual = rs.SparseRanker().get_params(deep=False)
-    return {name: value for name, value in held.items() if plain(value) != plain(usual[name])}
+    return {name: value for name, value in settings.items() if plain(value) != plain(usual[name])}
 
 
 def settings_in_words(settings: Mapping[str, Any], file: str) -> str:
     """Settings of old.json: max_features=10, its costs."""
     shown = (f"its {CONTENTS[name]}" if name in CONTENTS else f"{name}={settings[name]}" for name in settings)
-    return f"Settings of {file}: {', '.join(shown)}." if settings else ""
+    return f"Settings of {file}: {', '.join(shown)}."
 
 
 def show_changes(found: Changes, file: str, texts: Mapping[Any, str]) -> None:
@@ -55,9 +61,6 @@ def show_changes(found: Changes, file: str, texts: Mapping[Any, str]) -> None:
     if shown.queries:
         title = f"Most lost and won ({found.metric})"
         table(["query", "before", "now", "change"], shown.queries, title)
-
-
-REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +108,10 @@ def as_plain_data(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def show(outcome: Outcome, begin: str | None) -> None:
-    """What came out, on the terminal: test queries, the model, what changed since the model ``begin``."""
+def show(outcome: Outcome, begin: str | None, previous_settings: Mapping[str, Any]) -> None:
+    """On the terminal: settings and test queries, the model, what changed since the model ``begin``."""
+    if begin is not None and previous_settings:
+        words(settings_in_words(previous_settings, begin))
     if outcome.tested is not None:
         words(outcome.tested.sentence)
     show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted)
@@ -128,30 +133,26 @@ def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str
 
 def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
     """How each feature ranks alone."""
-    from ranksieve.measures.importance import single_feature
     from ranksieve.metrics import profile_for
-    from ranksieve.rankers.stability import prepared
+    from ranksieve.rankers.measures import single_feature
     from ranksieve.report import Support
 
     parameters = ranker.get_params(deep=False)
     metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
-    strength = single_feature(prepared(ranker, data), metric, None, profile)
+    strength = single_feature(ranker.preparation_.for_learning(data), metric, None, profile)
     return Support(strength=strength, metric=metric, profile=profile.name)
 
 
 def confidence_data(ranker: Any) -> dict[str, Any] | None:
     """How sure the choice is, as plain data, features by name; None for a ranker that does not say."""
-    sure = getattr(ranker, "confidence_", None)
-    if sure is None:
+    if (sure := getattr(ranker, "confidence_", None)) is None:
         return None
     shares = zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True)
     return {**sure.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
 
 
-def valid_metrics(
-    ranker: LinearRanker, name: str | None, held_out: rs.Dataset | None
-) -> dict[str, Evaluation]:
-    """How the model ranks the validation queries, by words that say whether its weights have seen them."""
+def valid_metrics(ranker: LinearRanker, name: opt.Text, held_out: rs.Dataset | None) -> dict[str, Evaluation]:
+    """The metrics of the validation data, by its name and whether the weights were fitted to it."""
     if held_out is None:
         return {}
     parameters = ranker.get_params(deep=False)
@@ -166,7 +167,7 @@ def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel | rs.BoostedMod
 
     chosen_by = model.chosen_by or {}
     metric = chosen_by.get("metric", "ndcg@10")
-    scores = model.predict(wide_enough(data, model.n_features))
+    scores = model.predict(opt.wide_enough(data, model.n_features))
     metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
     return Unseen(name, rs.evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
 
@@ -180,14 +181,10 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
 
     if not ranker.uses_valid:
         return ""
-    crossed = held_out is None or getattr(ranker, "n_folds_", 0) > 0
-    parts, by = (
-        [part for part in (data if crossed else None, held_out) if part is not None],
-        ranker.validation_,
-    )
-    return short_lists(
-        together([rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts])
-    )
+    crossed, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.validation_
+    parts = [part for part in (data if crossed else None, held_out) if part is not None]
+    equal_scores = (rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
+    return short_lists(together(list(equal_scores)))
 
 
 def show_model(
@@ -200,10 +197,9 @@ def show_model(
         used = f"{len(model.names)} of {model.n_features} features"
         words(f"{model.method} has {model.ensemble.words} and uses {used}.")
         return
-    if model.terms:
-        words(f"{model.method} uses {len(model.terms)} of {model.n_features} features.")
-    else:
-        words(f"{model.method} uses none of the {model.n_features} features, so all scores are equal.")
+    used = f"{len(model.terms)} of {model.n_features} features"
+    none = f"none of the {model.n_features} features, so all scores are equal"
+    words(f"{model.method} uses {used if model.terms else none}.")
     how = f", {'chosen' if model.chosen_by else 'measured'} {choice}" if choice else ""
     measured = [
         f"{name.capitalize()}: {value:.4f}{how}." for name, value in model.metrics.items() if name != "cost"

@@ -1,29 +1,16 @@
-"""ranksieve frontier: what accuracy features and cost buy, as a table, JSON or page."""
+"""ranksieve frontier: accuracy against features and cost, as a table, JSON or page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import ranksieve as rs
 from ranksieve._util.messages import shortened
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import (
-    FitData,
-    Json,
-    MaxFeatures,
-    RankerOptions,
-    Weights,
-    beside,
-    check_inputs,
-    check_outputs,
-    write_text,
-)
-from ranksieve.cli.output import emit_json, json_text, progress, table, words
-from ranksieve.errors import DataError, while_doing
+from ranksieve.cli.output import json_text, progress, table, words
+from ranksieve.errors import while_doing
 
 SHOWN_POINTS = 12
 SHOWN_NAMES = 6
@@ -31,61 +18,43 @@ SHOWN_NAMES = 6
 
 @command(
     "ranksieve frontier train.txt --valid vali.txt --costs ms.csv",
-    "ranksieve frontier train.txt --costs ms.csv --max-cost 20 -o frontier.html",
+    "ranksieve frontier train.txt --costs ms.csv --report page.html",
 )
 def frontier(
     *,
-    source: FitData,
-    weights: Weights,
-    max_features: MaxFeatures = None,
-    wanted: RankerOptions,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write all points as .json or a page as .html."),
-    ] = None,
-    as_json: Json = False,
+    source: opt.FitData,
+    limits: opt.RankerOptions,
+    output: opt.JsonOutput = None,
+    report: opt.Report = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Show what features and cost buy in accuracy.
+    """Show how accuracy grows with features and cost.
 
-    Fits the models that "fit" chooses from and measures them on held-out queries as "fit" does; the table
-    shows about ten steps of the best metric that a cost can buy. Look here for a budget, then give it to
-    "fit".
+    Fits the models that "fit" selects from and measures them on held-out queries as "fit" does; the table
+    shows about ten steps of the best metric for a cost. Use it to choose a budget for "fit".
     """
     from ranksieve.report.frontier_page import frontier_page
-    from ranksieve.report.page import require_extra
 
-    writers = {".json": json_text, ".html": frontier_page}
-    suffix = "" if output is None else Path(output).suffix.lower()
-    if output is not None and suffix not in writers:
-        raise DataError(output, None, f"must end in {' or '.join(writers)}")
-    if suffix == ".html":
-        require_extra()
-    inputs = [*source.files, *wanted.files, *weights.files]
-    check_inputs(*inputs)
-    ranker = rs.SparseRanker(**wanted.parameters(max_features))
-    check_outputs([output], inputs)
-    settings = {**ranker.get_params(deep=False), **weights.for_fit}
-    data, held_out = source.read(ranker.missing, document_weight=weights.document_weight)
+    opt.check_files([*source.files, *limits.limit_files], output, report=report)
+    settings = rs.SparseRanker(**limits.parameters).get_params(deep=False)
+    settings |= source.query_weights
+    data, held_out = source.read(settings["missing"])
     title = f"fitting {source.train}"
     with progress(title) as bar, while_doing(title):
-        found = rs.frontier(data, held_out, progress=bar, **settings).to_dict()
+        content = rs.frontier(data, held_out, progress=bar, **settings).to_dict()
     if output is not None:
-        write_text(writers[suffix](found), output)
-    with beside(output):
-        if as_json:
-            emit_json(found)
-            return
-        _show(found)
-        if output is not None:
-            words(f"Wrote {output}.")
+        opt.write_text(json_text(content), output)
+    if report is not None:
+        opt.write_text(frontier_page(content), report)
+    opt.present(content, as_json, lambda: _show(content), output, report)
 
 
-def _show(found: Mapping[str, Any]) -> None:
+def _show(content: Mapping[str, Any]) -> None:
     import numpy as np
 
     from ranksieve.report.frontier_page import frontier_steps, paid_in
 
-    steps, priced = frontier_steps(found), paid_in(found) == "cost"
+    steps, priced = frontier_steps(content), paid_in(content) == "cost"
     shown = np.unique(np.linspace(0, len(steps) - 1, SHOWN_POINTS).round().astype(int))
     rows = [
         (
@@ -96,8 +65,8 @@ def _show(found: Mapping[str, Any]) -> None:
         )
         for step in (steps[k] for k in shown)
     ]
-    table([*(["cost"] if priced else []), "features", found["metric"], "which"], rows)
+    table([*(["cost"] if priced else []), "features", content["metric"], "which"], rows)
     words(
-        f"{found['metric'].upper()}, {found['profile']} profile: {len(found['points'])} models, of which "
-        f"{sum(point['optimal'] for point in found['points'])} are best for their features and cost."
+        f"{content['metric'].upper()}, {content['profile']} profile: {len(content['points'])} models, of "
+        f"which {sum(point['optimal'] for point in content['points'])} are best for their features and cost."
     )

@@ -1,19 +1,15 @@
-"""ranksieve inspect: what a data set holds, and what may make trouble later."""
+"""ranksieve inspect: the contents of a data set, and potential problems."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 import ranksieve as rs
 from ranksieve._util.messages import shortened
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import Data, Json, ReadingOptions, check_inputs, check_outputs, write_text
-from ranksieve.cli.output import emit_json, progress, table, words
-from ranksieve.errors import DataError
+from ranksieve.cli.output import progress, table, words
 
 if TYPE_CHECKING:
     from ranksieve.inspection import FeatureFigures
@@ -27,57 +23,39 @@ HEADINGS = {
 ARROWS = {1: "", -1: " down", 0: ""}
 
 
-@command("ranksieve inspect train.txt", "ranksieve inspect train.parquet --html page.html --top 20")
+@command("ranksieve inspect train.txt", "ranksieve inspect train.parquet --report page.html --top 20")
 def inspect(
     *,
-    data: Data,
-    top: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Show the N features that rank best alone.")
-    ] = None,
-    html: Annotated[
-        str | None, typer.Option("-o", "--html", metavar="FILE", help="Also write a page, with histograms.")
-    ] = None,
-    reading: ReadingOptions,
-    as_json: Json = False,
+    data: opt.Data,
+    reading: opt.ReadingOptions,
+    top: Annotated[int | None, opt.value("Output", "N", "Show only the best features.", min=1)] = None,
+    report: opt.Report = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Show what a data set holds, and what may make trouble later.
+    """Show the contents of a data set, and potential problems.
 
-    First what is worth a look: missing values, scales that differ much, features that are nearly the same or
-    know the answer. Then queries, labels and pairs in figures, and each feature: how well it ranks alone, up
-    or down, its range, its deviation within queries, and how often it is missing or 0.
+    Problems first: missing values, scales that differ widely, features that are nearly the same or reveal the
+    label. Then the numbers of queries, labels and pairs, and for each feature: how well it ranks alone, its
+    range, its deviation within queries, and how often it is missing or 0.
     """
-    from ranksieve.report.inspect_page import remarks
+    from ranksieve.report.inspect_page import inspect_page, remarks
 
-    check_inputs(data)
-    check_outputs([html], [data, reading.names, reading.queries])
-    if html is not None:
-        _check_page(html)
+    opt.check_files([data, *reading.files], report=report)
     documents = reading.data(data)
     with progress(f"inspecting {data}"):
-        figures, found = rs.describe(documents), rs.inspect_features(documents)
-    said = remarks(figures, found, list(documents.texts))
-    content = {**figures.to_dict(), "remarks": said, "texts": list(documents.texts), **found.to_dict()}
-    if html is not None:
-        from ranksieve.report.inspect_page import inspect_page
-
-        write_text(inspect_page(content, data), html)
-    if as_json:
-        emit_json(content)
-        return
-    for remark in said:
-        words(f"- {remark}")
-    table(["", data], [(_heading(name), _in_words(value)) for name, value in figures.to_dict().items()])
-    _show_features(found.features, top, content)
-    if html is not None:
-        words(f"Wrote {html}.")
+        figures, features = rs.describe(documents), rs.inspect_features(documents)
+    problems, texts = remarks(figures, features, list(documents.texts)), list(documents.texts)
+    content = {**figures.to_dict(), "remarks": problems, "texts": texts, **features.to_dict()}
+    if report is not None:
+        opt.write_text(inspect_page(content, data), report)
+    opt.present(content, as_json, lambda: _show(content, data, figures, features, top), report)
 
 
-def _check_page(html: str) -> None:
-    from ranksieve.report.page import require_extra
-
-    if Path(html).suffix.lower() not in (".html", ".htm"):
-        raise DataError(html, None, "must end in .html")
-    require_extra()
+def _show(content: Mapping[str, Any], source: str, figures: Any, features: Any, top: int | None) -> None:
+    for problem in content["remarks"]:
+        words(f"- {problem}")
+    table(["", source], [(_heading(name), _in_words(value)) for name, value in figures.to_dict().items()])
+    _show_features(features.features, top, content)
 
 
 def _show_features(features: Sequence[FeatureFigures], top: int | None, content: Mapping[str, Any]) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import ranksieve as rs
-from ranksieve.cli.output import progress
+from ranksieve.cli.output import emit_json, progress, words
 from ranksieve.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -27,39 +25,85 @@ if TYPE_CHECKING:
 
 
 STANDARD = "-"
-NONE: Mapping[str, Any] = MappingProxyType({})
-OF_CLUSTER = ("qid", "label", "features", "document_weight")  # which columns: what data on a cluster take
+ON_CLUSTER = ("qid", "label", "features", "document_weight")  # readers' arguments for data on a cluster
 MODEL_STARTS = (b"##", b"{", b"tree")  # a file of scores begins with a number
+Text = str | None
 
 
-# --- Inputs ----------------------------------------------------------------------------------------------
+# --- Arguments and options that commands share -----------------------------------------------------------
 
 
-def kept_for(missing: str) -> str:
-    """The reader's policy for a ranker's: the ranker fills, but the reader knows the line to refuse."""
-    return "error" if missing == "error" else "keep"
+def value(
+    section: str, metavar: str, text: str, default: Text = None, names: Sequence[str] = (), **limits: Any
+) -> Any:
+    """An option with a value, in a section of the help; ``default`` says what leaving it out means."""
+    shown = True if default is None else default
+    return typer.Option(
+        *names, metavar=metavar, help=text, rich_help_panel=section, show_default=shown, **limits
+    )
 
 
-def read_data(
-    path: str, missing: str = "keep", client: Any = None, arguments: Mapping[str, Any] = NONE
-) -> rs.Dataset:
-    """Read a data set, with a bar on a terminal; with a Dask client its workers do it.
+def argument(metavar: str, text: str) -> Any:
+    """A file or name without the name of an option."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
 
-    ``arguments`` are those of readers that are given: which columns, and names for them.
-    """
+
+def flag(section: str, name: str, text: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=text, rich_help_panel=section)
+
+
+def written(metavar: str, text: str, default: Text = None) -> Any:
+    """The option of the file or folder that a command writes."""
+    return value("Output", metavar, text, default, ("-o", "--output"))
+
+
+DATA_HELP = "LETOR text, CSV or TSV (also .gz), parquet, a folder written by convert, or - for stdin."
+MODEL_HELP = "A model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
+COSTS_HELP = "Feature costs by name or pattern: CSV of feature,cost[,group] or JSON."
+METRIC_HELP = "Such as ndcg@10 or map; may be repeated."
+PROFILE_HELP = "Metric conventions: letor, mslr, standard or trec."
+OWN_PROFILE = "the model's, else letor for LETOR folds, trec for runs, standard for other data"
+SCALINGS = "auto, none, z, within_z, min_max, query_min_max or query_z; auto: none if all are in [0, 1], else"
+POLICIES = "auto, error, zero, query_min, column_mean or indicator; auto: column_mean, with a warning"
+FILLS_HELP = "Missing values: error, zero, query_min, column_mean or keep."
+CLUSTER_HELP = "Compute on a Dask cluster, tcp://HOST:PORT, whose workers can read DATA: parquet files."
+NORMALISE = value("Data", "KIND", f"Scaling: {SCALINGS} within_z.", "auto")
+MISSING = value("Data", "POLICY", f"Missing values: {POLICIES}.", "auto")
+
+Data = Annotated[str, argument("DATA", DATA_HELP)]
+ModelFile = Annotated[str, argument("MODEL", MODEL_HELP)]
+ModelOutput = Annotated[str, written("FILE", "The model file to write.")]
+JsonOutput = Annotated[Text, written("FILE", "Write all points as JSON.")]
+Report = Annotated[Text, value("Output", "FILE", "Write an HTML page.")]
+Json = Annotated[bool, flag("Output", "--json", "Print one JSON object instead of text.")]
+Metrics = Annotated[list[str] | None, value("Model", "NAME", METRIC_HELP, "the model's, else ndcg@10")]
+Conventions = Annotated[Text, value("Model", "NAME", PROFILE_HELP, OWN_PROFILE)]
+Device = Annotated[Text, value("Computing", "NAME", "cpu, cuda or cuda:N; a GPU needs the extra gpu.", "cpu")]
+Cluster = Annotated[Text, value("Computing", "ADDRESS", CLUSTER_HELP)]
+
+
+def comma_separated(text: str) -> list[str]:
+    """The names in A,B,…"""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+# --- Input files -----------------------------------------------------------------------------------------
+
+
+def read_data(path: str, missing: str, client: Any, arguments: Mapping[str, Any]) -> rs.Dataset:
+    """Read a data set, with a bar on a terminal; with a Dask client its workers do it."""
     with progress(f"reading {path}"):
         if client is None:
             return rs.read_dataset(path, missing=missing, **arguments)
-        for name in arguments:
-            if name not in OF_CLUSTER:
-                raise ParameterError(
-                    name, arguments[name], "is not for data on a `cluster`; leave it out or write other files"
-                )
+        for name in arguments.keys() - set(ON_CLUSTER):
+            reason = "is not for data on a `cluster`; leave it out or write other files"
+            raise ParameterError(name, arguments[name], reason)
         return rs.distribute(path, client=client, **arguments)
 
 
 def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
-    """The words of all queries, as far as the data have them."""
+    """The texts of the queries, where the data have them."""
     from ranksieve.data.describe import Names
 
     return {
@@ -68,7 +112,7 @@ def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[Any]:
+def connected(address: Text) -> Iterator[Any]:
     """A client of the Dask scheduler at an address, closed in the end; None without an address."""
     if address is None:
         yield None
@@ -90,15 +134,6 @@ def read_scores(path: str) -> FloatArray:
     return np.fromiter(numbers, dtype=np.float64, count=len(lines))
 
 
-def check_inputs(*paths: str | None) -> None:
-    """Standard input can be only one of the inputs."""
-    if paths.count(STANDARD) > 1:
-        raise DataError(STANDARD, None, "standard input can be read only once; name a file")
-
-
-# --- Models ----------------------------------------------------------------------------------------------
-
-
 def is_model(file: str) -> bool:
     """Whether a file is a model rather than a list of scores, by its name or first bytes."""
     if file.endswith(".json"):
@@ -110,8 +145,8 @@ def is_model(file: str) -> bool:
         return False
 
 
-def model_before(file: str) -> rs.LinearModel:
-    """The linear model of ranksieve that a fit begins with."""
+def previous_model(file: str) -> rs.LinearModel:
+    """The linear model of ranksieve that a fit starts from."""
     from ranksieve.model.foreign import open_model
 
     own = open_model(file).own
@@ -120,65 +155,34 @@ def model_before(file: str) -> rs.LinearModel:
     return own
 
 
-def read_with_models(
-    data_file: str,
-    model_files: Sequence[str],
-    missing: str | None = None,
-    first_feature: int | None = None,
-    arguments: Mapping[str, Any] = NONE,
-) -> tuple[rs.Dataset, dict[str, Scorer]]:
-    """Data wide enough for all models, and the models, with columns of others' models named by the data.
-
-    ``missing`` replaces the models' own policies; ``arguments`` are those of readers. LETOR text, whose
-    columns have numbers for names, gets columns of 0 up to the widest model.
-    """
-    from ranksieve.model.foreign import open_model
-
-    files = {file: open_model(file) for file in model_files}
-    data = read_data(data_file, missing or "keep", arguments=arguments)
-    models = {name: file.read(data.feature_names, first_feature) for name, file in files.items()}
-    data = wide_enough(data, max(model.n_features for model in models.values()))
-    return data, models if missing is None else {name: _without_policy(m) for name, m in models.items()}
-
-
 def wide_enough(data: rs.Dataset, n_features: int) -> rs.Dataset:
-    """With columns of 0 up to so many if its columns have numbers for names, as those of LETOR text."""
+    """With columns of 0 up to ``n_features`` if its columns have numbers for names, as in LETOR text."""
     from ranksieve.data.inputs import numbered_names
 
     numbered = data.feature_names == numbered_names(data.n_features)
     return data.widened(n_features) if numbered and n_features > data.n_features else data
 
 
-def _without_policy(model: Scorer) -> Scorer:
-    """The model with missing values left as they are: the command line has dealt with them."""
-    from ranksieve.prepare import KEPT
-
-    if not isinstance(model, rs.LinearModel) or model.preparation.missing.indicators:
-        return model  # indicators are part of the score
-    return replace(model, preparation=replace(model.preparation, missing=KEPT))
-
-
 def finite_scores(model: Scorer, data: rs.Dataset) -> FloatArray:
-    """Scores in row order; a row without one is refused."""
+    """Scores in row order; an error if one is not finite."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
         scores = model.predict(data)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
-        raise DataError(
-            data.source,
-            None,
+        first = (
             f"the score of document {bad[0] + 1} is {scores[bad[0]]}, because a feature in use is missing, "
-            "infinite or too large; for missing ones choose `missing='zero'`, query_min or column_mean",
         )
+        reason = "infinite or too large; for missing ones choose `missing='zero'`, query_min or column_mean"
+        raise DataError(data.source, None, first + reason)
     return scores
 
 
-# --- Outputs ---------------------------------------------------------------------------------------------
+# --- Output files ----------------------------------------------------------------------------------------
 
 
-def write_text(text: str, path: str | None) -> None:
+def write_text(text: str, path: Text) -> None:
     """Write a file whole or not at all; without a path, or to ``-``, standard output."""
     from ranksieve._util.files import atomic_write
 
@@ -190,8 +194,8 @@ def write_text(text: str, path: str | None) -> None:
 
 
 @contextmanager
-def beside(*outputs: str | None) -> Iterator[None]:
-    """Show on stderr what would go to standard output if an output goes there, which it has to itself."""
+def beside(*outputs: Text) -> Iterator[None]:
+    """Send text to stderr if one of the outputs is written to standard output."""
     from ranksieve._util.files import is_standard_output
 
     if any(output is not None and is_standard_output(output) for output in outputs):
@@ -201,20 +205,34 @@ def beside(*outputs: str | None) -> Iterator[None]:
         yield
 
 
-def check_outputs(
-    outputs: Iterable[str | os.PathLike[str] | None],
-    inputs: Iterable[str | None] = (),
-    *,
+def present(content: Any, as_json: bool, show: Callable[[], None], *outputs: Text) -> None:
+    """Print the content as JSON, or show it and name the files that were written."""
+    with beside(*outputs):
+        if as_json:
+            emit_json(content)
+            return
+        show()
+        if files := " and ".join(output for output in outputs if output is not None):
+            words(f"Wrote {files}.")
+
+
+def check_files(
+    inputs: Iterable[Text],
+    *outputs: str | os.PathLike[str] | None,
+    report: Text = None,
     stdout: bool = False,
 ) -> None:
-    """Refuse, before any work, outputs that cannot be written or that would overwrite an input.
+    """Before any work, refuse stdin read twice, outputs that cannot be written, pages without jinja2.
 
-    ``stdout`` tells whether the command can write to standard output, called ``-``.
+    ``stdout``: whether ``-`` as an output is standard output.
     """
     from ranksieve._util.files import destination
 
-    taken = [Path(os.path.realpath(given)) for given in inputs if given is not None and given != STANDARD]
-    for output in outputs:
+    named = [file for file in inputs if file is not None]
+    if named.count(STANDARD) > 1:
+        raise DataError(STANDARD, None, "standard input can be read only once; name a file")
+    taken = [Path(os.path.realpath(file)) for file in named if file != STANDARD]
+    for output in (*outputs, report):
         if output is None or (stdout and output == STANDARD):
             continue
         if output == STANDARD:
@@ -224,6 +242,10 @@ def check_outputs(
             raise DataError(output, None, "is named twice on the command line; choose another output file")
         taken.append(there.place)
         _check_writable(output, there)
+    if report is not None:
+        from ranksieve.report.page import require_extra
+
+        require_extra()
 
 
 def _check_writable(output: str | os.PathLike[str], there: Destination) -> None:
@@ -246,275 +268,159 @@ def _check_writable(output: str | os.PathLike[str], there: Destination) -> None:
         raise DataError(output, None, reason) from None
 
 
-DATA_HELP = "LETOR text, CSV or TSV (also .gz), parquet, a folder that convert made, or - for stdin."
-MODEL_HELP = "A model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
-Train = Annotated[str, typer.Argument(metavar="TRAIN", help=DATA_HELP)]
-Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
-Missing = Annotated[
-    str,
-    typer.Option(metavar="POLICY", help="Missing values: error, zero, query_min, column_mean or keep."),
-]
-RANKER_MISSING = typer.Option(
-    metavar="POLICY",
-    help="Missing values: auto, error, zero, query_min, column_mean or indicator; auto is column_mean with a "
-    "word about it.",
-)
-NORMALISE = typer.Option(
-    metavar="KIND",
-    help="Scaling: auto, none, z, within_z, min_max, query_min_max or query_z; auto leaves features of [0, "
-    "1] as they are and takes within_z for others.",
-)
-Conventions = Annotated[
-    str | None,
-    typer.Option(
-        "--profile",
-        metavar="NAME",
-        help="Metric conventions: letor, mslr, standard or trec; default: the model's own, else letor for "
-        "LETOR's folds, trec for runs, standard for other data.",
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Let the workers of a Dask cluster read and fit: tcp://HOST:PORT. Data are then a parquet file, "
-        "a folder of them or a quoted pattern, where all workers can read them.",
-    ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Where to compute: cpu, cuda or cuda:N; a GPU needs the extra gpu."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of words.")]
-
-
-def comma_separated(text: str) -> list[str]:
-    """The names of an option that takes several: A,B,…"""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-@dataclass(frozen=True)
-class Weights:
-    """How much queries and documents of the training data count."""
-
-    query_weight: Annotated[
-        str | None,
-        typer.Option(
-            "--query-weights",
-            metavar="FILE",
-            help="How much queries count: CSV or TSV query,weight; those not in it weigh 1.",
-        ),
-    ] = None
-    document_weight: Annotated[
-        str | None,
-        typer.Option(
-            "--document-weights",
-            metavar="COLUMN",
-            help="The column that says how much each document counts, such as click_weight, made as clicks "
-            "+ 1; it is then not a feature. With weight 0 a document is absent, also from held-out training "
-            "lists.",
-        ),
-    ] = None
-
-    @property
-    def files(self) -> tuple[str | None, ...]:
-        return (self.query_weight,)
-
-    @property
-    def for_fit(self) -> dict[str, Any]:
-        """The argument of a fit for weights of queries; the data bring those of documents."""
-        return {} if self.query_weight is None else {"query_weight": rs.read_query_weights(self.query_weight)}
+# --- Groups of options -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """Which columns of a file are what, names for those without one, and texts beside them."""
+    """Which columns of a file are what, names for those without one, and the texts of queries."""
 
-    qid_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of query ids in parquet, CSV or TSV: qid.")
-    ] = None
-    label_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of relevance in these: label.")
-    ] = None
-    doc_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of document ids in these: doc_id, if any.")
-    ] = None
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B*",
-            help="Features to read from these: names or patterns such as 'bm25_*'; may be repeated.",
-        ),
-    ] = None
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B*", help="Columns to leave out: names or patterns; may be repeated."),
-    ] = None
+    qid_column: Annotated[Text, value("Columns", "NAME", "Query ids in parquet, CSV or TSV.", "qid")] = None
+    label_column: Annotated[Text, value("Columns", "NAME", "Relevance labels in these.", "label")] = None
+    doc_column: Annotated[Text, value("Columns", "NAME", "Document ids in these.", "doc_id, if any")] = None
+    features: Annotated[list[str] | None, value("Columns", "A,B*", "Features: names or patterns.")] = None
+    ignore: Annotated[list[str] | None, value("Columns", "A,B*", "Not features: names or patterns.")] = None
     names: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Names for the features of LETOR text: one per line, or 1:name; default DATA.names if there "
-            "is one.",
+        Text,
+        value(
+            "Columns", "FILE", "Feature names for LETOR text, one per line or 1:name.", "DATA.names, if any"
         ),
     ] = None
-    queries: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="What was asked: TSV or CSV of query id and text."),
-    ] = None
+    queries: Annotated[Text, value("Columns", "FILE", "Texts of queries: TSV or CSV of id, text.")] = None
+
+    @property
+    def files(self) -> tuple[Text, ...]:
+        return self.names, self.queries
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those that are given, by the names of the readers' arguments."""
+        """The readers' arguments."""
         values = {
             "qid": self.qid_column,
             "label": self.label_column,
             "doc_id": self.doc_column,
-            "features": _patterns(self.features),
-            "ignore": _patterns(self.ignore),
+            "features": self.features and comma_separated(",".join(self.features)),
+            "ignore": self.ignore and comma_separated(",".join(self.ignore)),
             "names": self.names,
         }
         return {name: value for name, value in values.items() if value is not None}
 
-    def data(
-        self, path: str, missing: str = "keep", client: Any = None, document_weight: str | None = None
-    ) -> rs.Dataset:
-        """Read a data set, as ``read_data`` does, with the texts of its queries.
-
-        ``document_weight`` is the column of the weights of documents.
-        """
+    def data(self, path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
+        """Read a data set, as ``read_data`` does, with the texts of its queries."""
         if client is not None and self.queries is not None:
             raise ParameterError("queries", self.queries, "is not for data on a `cluster`; leave one out")
-        return self.with_texts(read_data(path, missing, client, self.weighted(document_weight)))
-
-    def weighted(self, document_weight: str | None) -> dict[str, Any]:
-        """The readers' arguments with the column of the weights of documents, if there is one."""
-        return self.arguments | ({} if document_weight is None else {"document_weight": document_weight})
+        return self.with_texts(read_data(path, missing, client, self.arguments))
 
     def with_texts(self, data: rs.Dataset) -> rs.Dataset:
         """The data with the texts of their queries, if there is a file of them."""
         return data if self.queries is None else rs.with_query_texts(data, self.queries)
 
 
-def _patterns(given: list[str] | None) -> list[str] | None:
-    """A,B and C, given one by one or with commas, as a list."""
-    return None if given is None else [name for one in given for name in comma_separated(one)]
+@dataclass(frozen=True, kw_only=True)
+class TrainData(ReadingOptions):
+    """The queries to learn from, and how much they and their documents count."""
+
+    train: Data
+    query_weight: Annotated[
+        Text,
+        value(
+            "Data", "FILE", "Weights of queries: CSV or TSV of query,weight.", "all 1", ["--query-weights"]
+        ),
+    ] = None
+    document_weight: Annotated[
+        Text,
+        value(
+            "Data", "COLUMN", "Document weights, such as clicks + 1; documents of weight 0 are dropped.",
+            "all 1", ["--document-weights"],
+        ),
+    ] = None  # fmt: skip
+
+    @property
+    def files(self) -> tuple[Text, ...]:
+        return (*super().files, self.train, self.query_weight)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        weights = {} if self.document_weight is None else {"document_weight": self.document_weight}
+        return super().arguments | weights
+
+    @property
+    def query_weights(self) -> dict[str, Any]:
+        """The argument of a fit for weights of queries; the data bring those of documents."""
+        return {} if self.query_weight is None else {"query_weight": rs.read_query_weights(self.query_weight)}
+
+    def data(self, path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
+        """Read a data set; a ranker fills missing values, but the reader knows the line to refuse."""
+        return super().data(path, "error" if missing == "error" else "keep", client)
+
+
+VALID_HELP = "Validation data: held-out queries to select or measure models on."
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitData(ReadingOptions):
+class FitData(TrainData):
     """The queries to learn from and those to choose on."""
 
-    train: Train
-    valid: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Held-out queries to choose on; SparseRanker pools them with cross-validation.",
-        ),
-    ] = None
+    valid: Annotated[Text, value("Data", "FILE", VALID_HELP)] = None
 
     @property
-    def files(self) -> tuple[str | None, ...]:
-        return self.train, self.valid, self.names, self.queries
+    def files(self) -> tuple[Text, ...]:
+        return (*super().files, self.valid)
 
-    def read(
-        self, missing: str, client: Any = None, document_weight: str | None = None
-    ) -> tuple[rs.Dataset, rs.Dataset | None]:
-        """Training and validation data of equal width; a ranker finds the columns by name.
-
-        ``missing`` is the ranker's policy. With a Dask client the workers read the data. ``document_weight``
-        is a column that both have.
-        """
-        data = self.data(self.train, kept_for(missing), client, document_weight)
+    def read(self, missing: str, client: Any = None) -> tuple[rs.Dataset, rs.Dataset | None]:
+        """Training and validation data of equal width; a ranker finds the columns by name."""
+        data = self.data(self.train, missing, client)
         if self.valid is None:
             return data, None
-        held_out = self.data(self.valid, kept_for(missing), client, document_weight)
+        held_out = self.data(self.valid, missing, client)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
-            raise DataError(
-                self.valid,
-                None,
-                f"has {held_out.n_features} features, but {self.train} has {data.n_features}; both need the "
-                f"same columns (in sparse text write {widest}:0 once in the narrower file)",
-            )
+            widths = f"has {held_out.n_features} features, but {self.train} has {data.n_features}; both need "
+            reason = f"the same columns (in sparse text write {widest}:0 once in the narrower file)"
+            raise DataError(self.valid, None, widths + reason)
         return data, held_out
 
 
-MaxFeatures = Annotated[int | None, typer.Option(metavar="K", min=1, help="Use at most this many features.")]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RankerOptions:
-    """Parameters of rankers that have options of their own: how to choose, from which features."""
+    """Parameters of rankers with options of their own: the budget, the choice, the preparation."""
 
-    metric: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the choice maximises, such as ndcg@10 or map.")
-    ] = None
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Metric conventions: letor, mslr, standard or trec; default letor for LETOR's folds, else "
-            "standard.",
-        ),
-    ] = None
-    costs: Annotated[
-        str | None,
-        typer.Option(
-            "--costs",
-            "--feature-costs",
-            metavar="FILE",
-            help="Prices: CSV feature,cost[,group] or JSON; by name or pattern.",
-        ),
-    ] = None
+    max_features: Annotated[int | None, value("Budget", "K", "Use at most this many features.", min=1)] = None
+    costs: Annotated[Text, value("Budget", "FILE", COSTS_HELP)] = None
     max_cost: Annotated[
-        float | None, typer.Option(metavar="C", min=0, help="The features in use cost at most this.")
+        float | None, value("Budget", "C", "The features cost at most this in total.", min=0)
     ] = None
-    must_have: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B*", help="Features for every model, by name or pattern, free of the penalty."
-        ),
-    ] = None
-    must_not: Annotated[
-        str | None, typer.Option(metavar="A,B*", help="Features that are never used, by name or pattern.")
-    ] = None
+    must_have: Annotated[Text, value("Budget", "A,B*", "Features in every model, by name or pattern.")] = None
+    must_not: Annotated[Text, value("Budget", "A,B*", "Features in no model.")] = None
     signs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A=+,B*=-",
-            help="Signs that weights must have, by name or pattern; or a CSV file feature,sign.",
-        ),
+        Text, value("Budget", "A=+,B*=-", "Signs of weights; or a CSV file of feature,sign.")
     ] = None
-    normalise: Annotated[str | None, NORMALISE] = None
-    missing: Annotated[str | None, RANKER_MISSING] = None
+    metric: Annotated[Text, value("Model", "NAME", "The metric to select by, such as map.", "ndcg@10")] = None
+    profile: Annotated[Text, value("Model", "NAME", PROFILE_HELP, "letor for LETOR folds, else standard")] = (
+        None
+    )
+    normalise: Annotated[Text, NORMALISE] = None
+    missing: Annotated[Text, MISSING] = None
 
     @property
-    def files(self) -> tuple[str | None, ...]:
-        """The files among them."""
+    def limit_files(self) -> tuple[Text, ...]:
         return self.costs, None if self.signs is None or _is_list(self.signs) else self.signs
 
-    def parameters(self, max_features: int | None = None) -> dict[str, Any]:
-        """Those that are given, by the names of the ranker's parameters, checked as far as can be."""
-        from ranksieve.metrics import parse
-        from ranksieve.metrics.profiles import as_profile
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """By the names of the rankers' parameters, with values checked as far as possible without data."""
         from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
         from ranksieve.prepare.scaling import check_kind
 
         if self.max_cost is not None and self.costs is None:
             raise ParameterError("max_cost", self.max_cost, "needs `costs`: what each feature costs")
-        if self.metric is not None:
-            parse(self.metric)
-        if self.profile is not None:
-            as_profile(self.profile)
+        check_measures([self.metric] if self.metric is not None else None, self.profile)
         if self.normalise is not None:
             check_kind(self.normalise)
         if self.missing is not None:
             check_policy(self.missing, RANKER_POLICIES)
         values = {
-            "max_features": max_features,
+            "max_features": self.max_features,
             "metric": self.metric,
             "profile": self.profile,
             "feature_costs": None if self.costs is None else rs.read_costs(self.costs),
@@ -539,12 +445,8 @@ def _signs(text: str) -> dict[str, float]:
 
     if not _is_list(text):
         if not Path(text).exists():
-            named = re.match(r"([^,]+?) ?([+-])(,|$)", text)
-            example = f"{named[1]}={named[2]}" if named else "A=+,B*=-"
-            raise FileNotFoundError(
-                f"{text}: there is no such file; --signs takes NAME=SIGN, such as {example}, or a CSV file "
-                "with the header feature,sign"
-            )
+            reason = "there is no such file; --signs takes A=+,B*=- or a CSV file of feature,sign"
+            raise FileNotFoundError(f"{text}: {reason}")
         return rs.read_signs(text)
     signs: dict[str, float] = {}
     for part in text.split(","):
@@ -555,55 +457,57 @@ def _signs(text: str) -> dict[str, float]:
     return signs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScoringOptions(ReadingOptions):
     """How models read the data that they score."""
 
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Missing values: error, zero, query_min, column_mean or keep; default: as the model says.",
-        ),
-    ] = None
+    missing: Annotated[Text, value("Data", "POLICY", FILLS_HELP, "the model's")] = None
     first_feature: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=0, max=1, help="A fastrank model counts features from 1, or from 0 on arrays."
-        ),
+        value("Data", "N", "First feature of a fastrank model: 1, or 0 for arrays.", min=0, max=1),
     ] = None
 
-    def read(
-        self, data_file: str, model_files: Sequence[str], document_weight: str | None = None
-    ) -> tuple[rs.Dataset, dict[str, Scorer]]:
-        """The data and the models, as ``read_with_models`` gives them."""
-        data, models = read_with_models(
-            data_file, model_files, self.missing, self.first_feature, self.weighted(document_weight)
-        )
+    def with_models(self, data_file: str, model_files: Sequence[str]) -> tuple[rs.Dataset, dict[str, Scorer]]:
+        """Data wide enough for all models, and the models; the data name the columns of foreign models.
+
+        ``missing`` replaces the models' own policies.
+        """
+        from ranksieve.model.foreign import open_model
+
+        files = {file: open_model(file) for file in model_files}
+        data = read_data(data_file, self.missing or "keep", None, self.arguments)
+        models = {name: file.read(data.feature_names, self.first_feature) for name, file in files.items()}
+        data = wide_enough(data, max((model.n_features for model in models.values()), default=0))
+        if self.missing is not None:
+            models = {name: _without_policy(model) for name, model in models.items()}
         return self.with_texts(data), models
 
 
-@dataclass(frozen=True)
+def _without_policy(model: Scorer) -> Scorer:
+    """The model without a policy for missing values, which the reader has applied."""
+    from ranksieve.prepare import KEPT
+
+    if not isinstance(model, rs.LinearModel) or model.preparation.missing.indicators:
+        return model  # indicators are part of the score
+    return replace(model, preparation=replace(model.preparation, missing=KEPT))
+
+
+# --- Metrics ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
 class MetricOptions:
     """What rankings are measured with: metrics, their conventions, and TREC judgements for TREC runs."""
 
-    qrels: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="TREC judgements, to measure TREC runs instead of DATA."),
-    ] = None
+    qrels: Annotated[Text, value("Data", "FILE", "TREC judgements, for TREC runs without DATA.")] = None
     metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help="Such as ndcg@10 or map; may be repeated; default: the model's own (else ndcg@10) and map.",
-        ),
+        list[str] | None, value("Model", "NAME", METRIC_HELP, "the model's (else ndcg@10) and map")
     ] = None
     profile: Conventions = None
 
 
 Own = Mapping[str, Mapping[str, str]]
-"""What models were chosen by, ``metric`` and ``profile``, by the names of their files."""
+"""The ``metric`` and ``profile`` that models were chosen by, by the names of their files."""
 
 
 @dataclass(frozen=True)
@@ -615,7 +519,7 @@ class Measures:
     words: str
 
 
-def check_measures(metric: Sequence[str] | None, profile: str | None) -> None:
+def check_measures(metric: Sequence[str] | None, profile: Text) -> None:
     """Refuse metrics and a profile that do not exist, before any work."""
     from ranksieve.metrics.evaluate import parse_all
     from ranksieve.metrics.profiles import as_profile
@@ -626,8 +530,8 @@ def check_measures(metric: Sequence[str] | None, profile: str | None) -> None:
         as_profile(profile)
 
 
-def measures_of_runs(metric: Sequence[str] | None, profile: str | None) -> Measures:
-    """What is asked for, else NDCG@10 and MAP in the trec profile."""
+def measures_of_runs(metric: Sequence[str] | None, profile: Text) -> Measures:
+    """Those of the options, else NDCG@10 and MAP in the trec profile."""
     from ranksieve.metrics.evaluate import DEFAULT_METRICS
     from ranksieve.metrics.profiles import as_profile
 
@@ -639,12 +543,12 @@ def measures_for(
     models: Mapping[str, Scorer],
     data: rs.Dataset,
     metric: Sequence[str] | None,
-    profile: str | None,
+    profile: Text,
     also: Sequence[str] = (),
 ) -> Measures:
-    """What is asked for, else what all models were chosen by, else NDCG@10 and the profile of the data.
+    """Those of the options, else what all models were chosen by, else NDCG@10 and the profile of the data.
 
-    ``also`` names metrics that come with one that nobody asked for.
+    ``also``: extra metrics shown when none was requested.
     """
     from ranksieve.metrics import profile_for
     from ranksieve.metrics.evaluate import DEFAULT_METRICS
@@ -657,12 +561,12 @@ def measures_for(
         whose.setdefault(_origin(own, "metric"), []).append(first.upper())
     origin = _origin(own, "profile") if not profile and own else ""
     whose.setdefault(origin, []).append(f"{conventions.name} profile")
-    words = "; ".join(", ".join(what) + origin for origin, what in whose.items())
-    return Measures(metric or list(dict.fromkeys([first, *also])), conventions, words)
+    by = "; ".join(", ".join(what) + origin for origin, what in whose.items())
+    return Measures(metric or list(dict.fromkeys([first, *also])), conventions, by)
 
 
-def _agreed(own: Own, what: str) -> str | None:
-    """What all models that were chosen by something were chosen by."""
+def _agreed(own: Own, what: str) -> Text:
+    """What all models with a choice were chosen by."""
     values = {one[what] for one in own.values()}
     return values.pop() if len(values) == 1 else None
 

@@ -11,13 +11,12 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
 import typer
 
-from ranksieve._util.files import outputs_noted
 from ranksieve._util.messages import how_to_install, text_of
 from ranksieve.errors import InputError, on_command_line
 
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
 ENDING = ("SIGTERM", "SIGHUP")  # as far as the system has them
 BY_SIGNAL = 128  # and the number of the signal is the exit code
 SECONDS_TO_LEAVE = 10.0
-AGAIN = 0.01  # seconds after which a signal that was ignored is raised again
 ESCAPES = "backslashreplace"
 
 
 class Ended(KeyboardInterrupt):
-    """A signal asked the process to end; as after Ctrl-C, what was begun is cleaned up first."""
+    """A signal asked the process to end; as after Ctrl-C, temporary files are removed first."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -43,59 +41,27 @@ class Ended(KeyboardInterrupt):
 
 
 def end_orderly() -> None:
-    """Let signals that end the process do so by an exception, unless whoever started it ignores them.
+    """Let signals that end the process do so by an exception, unless whoever started it ignores them."""
 
-    Where Python ignores exceptions, as in a destructor, a signal is raised again.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-    if sys.unraisablehook is sys.__unraisablehook__:
-        sys.unraisablehook = _raise_again
+    def end(number: int, frame: Any) -> None:
+        raise Ended(number)
+
     for name in ENDING:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, _end)
-
-
-def _end(number: int, frame: Any) -> None:
-    raise Ended(number)
-
-
-def _raise_again(ignored: Any) -> None:
-    error = ignored.exc_value
-    if not isinstance(error, KeyboardInterrupt):
-        sys.__unraisablehook__(ignored)
-        return
-    number = error.number if isinstance(error, Ended) else signal.SIGINT
-    again = threading.Timer(AGAIN, _signal_main_thread, (number,))  # when the destructor has ended
-    again.daemon = True
-    again.start()
-
-
-def _signal_main_thread(number: int) -> None:
-    main = threading.main_thread().ident
-    if main is not None and hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(main, number)  # which also ends its waiting
-    else:
-        signal.raise_signal(number)
+            signal.signal(number, end)
 
 
 def leave_soon_if_ended(code: object) -> None:
-    """After a signal, end within seconds: all that had to be cleaned up is cleaned up by now.
-
-    An exception while a thread is being started can leave one that waits for ever, and Python waits for it.
-    """
+    """After a signal, end within seconds: a signal during the start of a thread can leave one that waits."""
     if isinstance(code, int) and code > BY_SIGNAL:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):
-                stream.flush()
         last = threading.Timer(SECONDS_TO_LEAVE, os._exit, (code,))
         last.daemon = True
         last.start()
 
 
 class StandardOutput(io.FileIO):
-    """Standard output that says in its errors what it is."""
+    """Standard output whose errors name it."""
 
     def write(self, content: Any) -> Any:
         try:
@@ -105,66 +71,33 @@ class StandardOutput(io.FileIO):
             raise OSError(error.errno, reason, "standard output") from None
 
 
-class StandardError(io.FileIO):
-    """Standard error where what cannot be written vanishes: nobody is left to be told."""
-
-    def write(self, content: Any) -> Any:
-        with suppress(OSError):
-            return super().write(content)
-        return len(content)
-
-
 def open_streams() -> None:
-    """Make standard streams that are closed, or full, fail in words.
+    """Let closed standard streams be devices, so that no other file gets their numbers.
 
-    A closed one gets its number back, so that no other file is taken for it. A terminal without Unicode gets
-    escapes, not an error.
+    Reading from a closed one, or writing to a closed standard output, is an error. A terminal without Unicode
+    gets escapes.
     """
-    if sys.stdin is None:
-        _occupy(0, os.O_WRONLY)
-        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8")
-    for number, name, kind, access in OUTPUTS:
-        stream = getattr(sys, name)
-        if stream is None:
-            _occupy(number, access)
-        elif stream.isatty():
-            stream.reconfigure(errors=ESCAPES)
-            continue
-        raw, encoding = kind(number, "w", closefd=False), getattr(stream, "encoding", "utf-8")
-        setattr(
-            sys, name, io.TextIOWrapper(io.BufferedWriter(raw), encoding, ESCAPES, line_buffering=number == 2)
-        )
+    for name, access, mode in STREAMS:  # in the order of their numbers: a new file has the lowest free one
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, access)
+            setattr(sys, name, open(handle, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    if not sys.stdout.isatty():
+        raw = io.BufferedWriter(StandardOutput(1, "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(raw, sys.stdout.encoding)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors=ESCAPES)  # type: ignore[union-attr]
 
 
-OUTPUTS: tuple[tuple[int, str, type[io.FileIO], int], ...] = (
-    (1, "stdout", StandardOutput, os.O_RDONLY),
-    (2, "stderr", StandardError, os.O_WRONLY),
-)
-
-
-def _occupy(number: int, access: int) -> None:
-    """Let a closed number mean a device, which cannot be used the other way than ``access`` says."""
-    try:
-        os.fstat(number)
-    except OSError:
-        handle = os.open(os.devnull, access)
-        if handle != number:
-            os.dup2(handle, number)
-            os.close(handle)
-
-
+STREAMS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
 FAILURE = 2
 WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
 WIDTH_WITHOUT_TERMINAL = 120
 MARKS = " %*†‡"  # what may stand beside a number in a table
 EXTRAS = {
-    "dask": "dask",
-    "distributed": "dask",
-    "narwhals": "frames",
-    "polars": "frames",
-    "pyarrow": "frames",
+    "dask": "dask", "distributed": "dask", "narwhals": "frames", "polars": "frames", "pyarrow": "frames",
     "jinja2": "report",
-}
+}  # fmt: skip
+GPU_IS_FULL = "OutOfMemoryError"  # of PyTorch, which is imported only where it is used
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, formats, halves of pairs, ends of lines
 
 
@@ -204,7 +137,7 @@ def words(text: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Text whose characters that command a terminal, turn the direction of reading or hide are codes."""
+    """Escape characters that control a terminal, reverse the direction of reading or are invisible."""
     if text.isprintable():
         return text
     return "".join(ascii(one)[1:-1] if one not in "\t\n" and category(one) in UNSEEN else one for one in text)
@@ -265,40 +198,41 @@ def progress(title: str) -> Iterator[Progress | None]:
 # --- One sentence for whatever goes wrong --------------------------------------------------------------
 
 
-@contextmanager
-def one_sentence(options: Mapping[str, str]) -> Iterator[None]:
-    """End a failing command with a sentence on stderr, which also says what was written before.
+def run_command(command: Callable[[], object], options: Mapping[str, str]) -> int:
+    """Run a command and return its exit code; a failing one ends with a sentence on stderr.
 
-    The exit code is 2, after Ctrl-C 130, after SIGTERM 143. ``options`` are those of the command, by the
+    The exit code is then 2, after Ctrl-C 130, after SIGTERM 143. ``options`` are those of the command, by the
     names of the arguments that they set. ``RANKSIEVE_TRACEBACK=1`` shows the traceback too. A reader that
-    closes the pipe early is no failure.
+    closes the pipe early is not a failure.
     """
-    with outputs_noted() as outputs:
-        try:
-            with plain_warnings(options):
-                yield
-                sys.stdout.flush()
-        except (typer.Exit, typer.Abort, WrongUsage):
-            raise
-        except BrokenPipeError:
-            _abandon_output()
-            raise typer.Exit(0) from None
-        except KeyboardInterrupt as error:
-            written = _listed(outputs.written)
-            say(
-                how_ended(error)
-                + (f" after writing {written}" if written else ", the output was not written")
-            )
-            raise typer.Exit(exit_code(error)) from None
-        except Exception as error:
-            if os.environ.get("RANKSIEVE_TRACEBACK"):
-                traceback.print_exc()
-            if isinstance(error, OSError):
-                _abandon_output()
-            text = sentence(error, options)
-            written = _listed(outputs.written)
-            say(f"{text} ({written} was written)" if written else text)
-            raise typer.Exit(FAILURE) from None
+    code = 0
+    try:
+        with plain_warnings(options):
+            try:
+                command()
+            except typer.Exit as end:
+                code = end.exit_code
+            sys.stdout.flush()
+    except WrongUsage as error:
+        usage = error.format_message()
+        if "\n" in usage:
+            typer.echo(usage, err=True)
+        else:
+            say(f"{usage.rstrip('.')} (see {error.ctx.command_path if error.ctx else 'ranksieve'} --help)")
+        code = error.exit_code
+    except BrokenPipeError:
+        _give_up_stdout()
+    except KeyboardInterrupt as error:
+        say(how_ended(error))
+        code = exit_code(error)
+    except Exception as error:
+        if os.environ.get("RANKSIEVE_TRACEBACK"):
+            traceback.print_exc()
+        if isinstance(error, OSError):
+            _give_up_stdout()
+        say(sentence(error, options))
+        code = FAILURE
+    return code
 
 
 def how_ended(error: KeyboardInterrupt) -> str:
@@ -309,10 +243,6 @@ def how_ended(error: KeyboardInterrupt) -> str:
 def exit_code(error: KeyboardInterrupt) -> int:
     """The one that shells expect after a signal."""
     return BY_SIGNAL + (error.number if isinstance(error, Ended) else signal.SIGINT)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
 
 
 @contextmanager
@@ -340,42 +270,23 @@ def sentence(error: Exception, options: Mapping[str, str]) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    for kind, say_it in SENTENCES.items():
-        if isinstance(error, kind):
-            return say_it(error)
+    text = str(error)
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({text or 'the data are too large'}); use fewer documents or features"
+    if isinstance(error, ImportError):
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        return f"{text}: {advice}" if extra and (advice := how_to_install(extra)) not in text else text
+    if isinstance(error, OSError) and error.strerror is not None:
+        return f"{error.filename or 'a file cannot be read or written'}: {error.strerror}"
+    if isinstance(error, OSError | ValueError):
+        return text
     if type(error).__name__ == GPU_IS_FULL:
         return "not enough memory on the GPU; leave --device out, or fit on a part of the queries"
-    return f"unexpected {type(error).__name__}: {error} (set RANKSIEVE_TRACEBACK=1 to see where)"
+    return f"unexpected {type(error).__name__}: {text} (set RANKSIEVE_TRACEBACK=1 to see where)"
 
 
-def _of_file(error: Any) -> str:
-    if error.strerror is None:
-        return str(error)
-    return f"{error.filename or 'a file cannot be read or written'}: {error.strerror}"
-
-
-def _of_import(error: Any) -> str:
-    extra = EXTRAS.get((error.name or "").partition(".")[0])
-    if extra is None or how_to_install(extra) in str(error):
-        return str(error)
-    return f"{error}: {how_to_install(extra)}"
-
-
-def _of_memory(error: Any) -> str:
-    return f"not enough memory ({str(error) or 'the data are too large'}); use fewer documents or features"
-
-
-GPU_IS_FULL = "OutOfMemoryError"  # of PyTorch, which is imported only where it is used
-SENTENCES: dict[type[Exception], Callable[[Any], str]] = {
-    MemoryError: _of_memory,
-    ImportError: _of_import,
-    OSError: _of_file,
-    ValueError: str,
-}
-
-
-def _abandon_output() -> None:
-    """If stdout cannot be written, let the interpreter not try again on exit."""
+def _give_up_stdout() -> None:
+    """Redirect a broken stdout to /dev/null so that the interpreter's exit does not fail."""
     try:
         sys.stdout.flush()
     except OSError:

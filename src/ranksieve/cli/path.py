@@ -5,28 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
-
 import ranksieve as rs
 from ranksieve._util.messages import shortened
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import (
-    NORMALISE,
-    RANKER_MISSING,
-    Cluster,
-    Device,
-    Json,
-    ReadingOptions,
-    Train,
-    Weights,
-    beside,
-    check_inputs,
-    check_outputs,
-    connected,
-    kept_for,
-    write_text,
-)
-from ranksieve.cli.output import emit_json, json_text, progress, table, words
+from ranksieve.cli.output import json_text, progress, table, words
 from ranksieve.errors import ParameterError, while_doing
 
 SHOWN_POINTS = 10
@@ -40,77 +23,68 @@ SHOWN_NAMES = 6
 )
 def path(
     *,
-    train: Train,
-    weights: Weights,
-    penalty: Annotated[str, typer.Option(metavar="NAME", help="The penalty: l1 or elastic_net.")] = "l1",
-    l1_ratio: Annotated[
-        float | None, typer.Option(metavar="R", help="Share of l1 in the elastic net, above 0 and at most 1.")
-    ] = None,
-    n_alphas: Annotated[int, typer.Option(metavar="N", min=1, help="Points of the path.")] = 100,
-    tol: Annotated[
-        float, typer.Option(metavar="T", help="Largest duality gap, as a share of the objective.")
-    ] = 1e-6,
-    normalise: Annotated[str, NORMALISE] = "auto",
-    missing: Annotated[str, RANKER_MISSING] = "auto",
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="Write all points as JSON.")
-    ] = None,
-    cluster: Cluster = None,
-    device: Device = None,
-    reading: ReadingOptions,
-    as_json: Json = False,
+    source: opt.TrainData,
+    penalty: Annotated[str, opt.value("Model", "NAME", "The penalty: l1 or elastic_net.")] = "l1",
+    l1_ratio: Annotated[float | None, opt.value("Model", "R", "Share of l1 in the elastic net.")] = None,
+    n_alphas: Annotated[int, opt.value("Model", "N", "Points of the path.", min=1)] = 100,
+    tol: Annotated[float, opt.value("Model", "T", "Largest duality gap, relative to the objective.")] = 1e-6,
+    normalise: Annotated[str, opt.NORMALISE] = "auto",
+    missing: Annotated[str, opt.MISSING] = "auto",
+    cluster: opt.Cluster = None,
+    device: opt.Device = None,
+    output: opt.JsonOutput = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Fit rankers from no feature to many, each with its proof.
+    """Fit rankers from no feature to many, each with a proof.
 
-    The proof is a duality gap: how far the objective can be from the best possible. It is about the weights;
-    which model ranks best, "fit" finds out on held-out queries. The table shows about ten points of the path;
-    the JSON file holds all of them with their weights, which are for the features as they are scaled.
+    The proof is a duality gap: a bound on how far the objective is from the optimum. It is about the weights;
+    use "fit" to select the model that ranks held-out queries best. The table shows about ten points of the
+    path; JSON has all of them, with weights for the scaled features.
     """
     from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
     from ranksieve.prepare.scaling import check_kind
-    from ranksieve.report import certificate
 
     if l1_ratio is not None and penalty == "l1":
         raise ParameterError("l1_ratio", l1_ratio, "needs `penalty='elastic_net'`; with l1 leave it out")
-    check_inputs(train, *weights.files)
-    check_outputs([output], [train, *weights.files])
+    opt.check_files(source.files, output)
     check_kind(normalise)
     check_policy(missing, RANKER_POLICIES)
-    title, weighed = f"fitting {train}", weights.for_fit
-    with connected(cluster) as client:
-        data = reading.data(train, kept_for(missing), client, weights.document_weight)
+    title, query_weights = f"fitting {source.train}", source.query_weights
+    with opt.connected(cluster) as client:
+        data = source.data(source.train, missing, client)
         with progress(title) as bar, while_doing(title):
-            found = rs.sparse_path(
+            result = rs.sparse_path(
                 data, penalty, n_alphas, tol=tol, l1_ratio=l1_ratio, normalise=normalise, missing=missing,
-                device=device or "cpu", progress=bar, **weighed,
+                device=device or "cpu", progress=bar, **query_weights,
             )  # fmt: skip
+    content = result.to_dict() if as_json or output is not None else {}
     if output is not None:
-        write_text(json_text(found.to_dict()), output)
-    with beside(output):
-        if as_json:
-            emit_json(found.to_dict())
-            return
-        table(["alpha", "features", "objective", "relative gap", "features that enter"], _rows(found))
-        words(f"All {len(found)} points are {certificate(float(found.relative_gaps.max()))}.")
-        if found.passes is not None:
-            words(f"The data stayed on disk: {found.passes}.")
-        if output is not None:
-            words(f"Wrote {output}.")
+        opt.write_text(json_text(content), output)
+    opt.present(content, as_json, lambda: _show(result), output)
 
 
-def _rows(found: rs.Path) -> Iterator[tuple[Any, ...]]:
+def _show(result: rs.Path) -> None:
+    from ranksieve.report import certificate
+
+    table(["alpha", "features", "objective", "relative gap", "features that enter"], _rows(result))
+    words(f"All {len(result)} points are {certificate(float(result.relative_gaps.max()))}.")
+    if result.passes is not None:
+        words(f"The data stayed on disk: {result.passes}.")
+
+
+def _rows(result: rs.Path) -> Iterator[tuple[Any, ...]]:
     """About ten points, with the features that enter between each and the one before."""
     import numpy as np
 
-    seen = np.zeros(found.coefs.shape[1], dtype=bool)
-    for k in np.unique(np.linspace(0, len(found) - 1, SHOWN_POINTS).round().astype(int)):
-        used = (found.coefs[: k + 1] != 0).any(axis=0)
-        entering = [found.feature_names[j] for j in np.flatnonzero(used & ~seen)]
+    seen = np.zeros(result.coefs.shape[1], dtype=bool)
+    for k in np.unique(np.linspace(0, len(result) - 1, SHOWN_POINTS).round().astype(int)):
+        used = (result.coefs[: k + 1] != 0).any(axis=0)
+        entering = [result.feature_names[j] for j in np.flatnonzero(used & ~seen)]
         seen = used
         yield (
-            float(found.alphas[k]),
-            int(found.n_nonzero[k]),
-            f"{found.objectives[k]:.6g}",
-            f"{found.relative_gaps[k]:.1e}",
+            float(result.alphas[k]),
+            int(result.n_nonzero[k]),
+            f"{result.objectives[k]:.6g}",
+            f"{result.relative_gaps[k]:.1e}",
             shortened(entering, SHOWN_NAMES),
         )

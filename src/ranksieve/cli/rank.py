@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import ranksieve as rs
 from ranksieve._util.messages import lookup
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import MODEL_HELP, Data, ScoringOptions, check_outputs, finite_scores, write_text
 
 if TYPE_CHECKING:
     from ranksieve._types import FloatArray
@@ -21,29 +19,27 @@ if TYPE_CHECKING:
 )
 def rank(
     *,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
-    data: Data,
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write; default stdout.")
-    ] = None,
+    model: opt.ModelFile,
+    data: opt.Data,
+    scoring: opt.ScoringOptions,
+    output: Annotated[opt.Text, opt.written("FILE", "The file to write.", "stdout")] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="scores, one per line in input order, or trec.")
+        str, opt.value("Output", "NAME", "scores, one per line, or trec: a TREC run.", None, ["--format"])
     ] = "scores",
-    scoring: ScoringOptions,
 ) -> None:
     """Score documents with a model.
 
-    The higher the score, the higher the rank. Scores come in the order of the documents.
+    The document with the highest score ranks first. Scores are written in the order of the documents.
     """
     from ranksieve.io.trec import run_lines
 
     formats: dict[str, Callable[..., Iterator[str]]] = {"scores": _score_lines, "trec": run_lines}
     lines_of = lookup(formats, form, "form")
-    check_outputs([output], [model, data], stdout=True)
-    documents, models = scoring.read(data, [model])
+    opt.check_files([model, data, *scoring.files], output, stdout=True)
+    documents, models = scoring.with_models(data, [model])
     scorer = models[model]
-    scores = finite_scores(scorer, documents)
-    write_text("".join(lines_of(documents, scores, scorer.method or "ranksieve")), output)
+    scores = opt.finite_scores(scorer, documents)
+    opt.write_text("".join(lines_of(documents, scores, scorer.method or "ranksieve")), output)
 
 
 def _score_lines(documents: rs.Dataset, scores: FloatArray, tag: str) -> Iterator[str]:

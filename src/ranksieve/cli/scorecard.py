@@ -1,30 +1,15 @@
-"""ranksieve scorecard: a model as whole points per round unit."""
+"""ranksieve scorecard: a model as integer points per round unit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import ranksieve as rs
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import (
-    MODEL_HELP,
-    Conventions,
-    Json,
-    ScoringOptions,
-    Train,
-    Weights,
-    beside,
-    check_inputs,
-    check_measures,
-    check_outputs,
-    finite_scores,
-    measures_for,
-)
-from ranksieve.cli.output import emit_json, progress, table, words
+from ranksieve.cli.output import progress, table, words
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
@@ -33,100 +18,81 @@ if TYPE_CHECKING:
 CARD = "scorecard"
 
 
+@dataclass(frozen=True, kw_only=True)
+class CardData(opt.ScoringOptions, opt.FitData):
+    """The data of the fit, read for a model."""
+
+
 @command(
     "ranksieve scorecard model.json train.txt -o card.json",
     "ranksieve scorecard model.json train.txt --valid vali.txt -o card.json",
 )
 def scorecard(
     *,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
-    train: Train,
-    weights: Weights,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")],
-    levels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=99, help="Points are whole numbers from -N to N.")
-    ] = 9,
+    model: opt.ModelFile,
+    source: CardData,
+    levels: Annotated[int, opt.value("Model", "N", "Points are integers from -N to N.", min=1, max=99)] = 9,
     units: Annotated[
-        str | None,
-        typer.Option(metavar="A=10,B=0.5", help="Units of these features; default: round numbers."),
+        opt.Text, opt.value("Model", "A=10,B=0.5", "Units of features.", "round numbers")
     ] = None,
-    valid: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Held-out queries, to measure card and model on.")
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="For --valid, such as ndcg@10 or map; may be repeated; default: the model's, else ndcg@10.",
-        ),
-    ] = None,
-    profile: Conventions = None,
-    scoring: ScoringOptions,
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")] = None,
-    as_json: Json = False,
+    metric: opt.Metrics = None,
+    profile: opt.Conventions = None,
+    output: opt.ModelOutput,
+    report: opt.Report = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Turn a model into points that a person can add up.
+    """Turn a model into integer points, to add up by hand.
 
-    The score of a document becomes a sum of whole points per round unit of each feature of the model. The
-    training data say which points come nearest to the best real-valued weights, and how near that is proven
-    to be. The card is a model file like any other, for "rank", "evaluate", "explain" and "export".
+    The score of a document becomes a sum of integer points per round unit of each feature of the model. The
+    points are those closest to the optimal weights on the training data, with a proven bound of the loss;
+    with --valid, card and model are measured on held-out queries. The card is a model file for "rank",
+    "evaluate", "explain" and "export".
     """
     from ranksieve.data.dataset import fingerprint
-    from ranksieve.report import content_of_model, require_extra, write_report
+    from ranksieve.report import content_of_model, write_report
     from ranksieve.report.choice_words import optimality
 
     for name, value in (("metric", metric), ("profile", profile)):
-        if value and valid is None:
+        if value and source.valid is None:
             raise ParameterError(name, value, "needs `valid`; add it or leave both out")
-    check_measures(metric, profile)
-    check_inputs(train, valid, *weights.files)
-    check_outputs([output, report], [model, train, valid, *weights.files])
-    if report:
-        require_extra()
-    given = None if units is None else read_units(units)
-    weighed = weights.for_fit
-    data, models = scoring.read(train, [model], weights.document_weight)
+    opt.check_measures(metric, profile)
+    opt.check_files([model, *source.files], output, report=report)
+    sizes, query_weights = None if units is None else read_units(units), source.query_weights
+    data, models = source.with_models(source.train, [model])
     linear: Any = models[model]
     with progress(f"making a card of {model}"), while_doing(f"making a card of {model}"):
-        card = rs.make_scorecard(linear, data, levels, units=given, **weighed)
+        card = rs.make_scorecard(linear, data, levels, units=sizes, **query_weights)
     measured: dict[str, Evaluation] = {}
-    if valid is not None:
-        queries = scoring.read(valid, [model], weights.document_weight)[0]
-        by = measures_for(models, queries, metric, profile)
+    if source.valid is not None:
+        queries = source.with_models(source.valid, [model])[0]
+        by = opt.measures_for(models, queries, metric, profile)
         for name, scorer in ((CARD, card), (model, linear)):
-            measured[name] = rs.evaluate(finite_scores(scorer, queries), queries, by.metrics, by.profile)
-        means = measured[CARD].mean.items()
-        held_out = {f"held-out {name} ({by.profile.name})": mean for name, mean in means}
+            measured[name] = rs.evaluate(opt.finite_scores(scorer, queries), queries, by.metrics, by.profile)
+        card_means = measured[CARD].mean.items()
+        held_out = {f"held-out {name} ({by.profile.name})": mean for name, mean in card_means}
         card = replace(card, metrics=held_out, data={**card.data, "valid": fingerprint(queries)})
     card.save(output)
-    if report:
-        evaluations = {f"{name} on {valid}": evaluation for name, evaluation in measured.items()}
+    if report is not None:
+        evaluations = {f"{name} on {source.valid}": evaluation for name, evaluation in measured.items()}
         write_report(content_of_model(card, title="Scorecard", evaluations=evaluations), report)
-    text = rs.card_text(card, data)
-    with beside(output, report):
-        if as_json:
-            emit_json(
-                {
-                    "model": card.to_dict(),
-                    "card": text,
-                    "held_out": {name: dict(evaluation.mean) for name, evaluation in measured.items()},
-                    "output": output,
-                    "report": report,
-                }
-            )
-            return
-        words(text)
+    means = {name: dict(evaluation.mean) for name, evaluation in measured.items()}
+    content: dict[str, Any] = {"model": card.to_dict(), "card": rs.card_text(card, data), "held_out": means}
+    content |= {"output": output, "report": report}
+
+    def show() -> None:
+        words(content["card"])
         words(optimality(card.certificate, card.parameters))
         if left := [name for name in linear.names if name not in card.names]:
             words(f"Not on the card, because it does best without points of theirs: {', '.join(left)}.")
         if measured:
             _show(measured)
-            words(f"On {valid}: {by.words}.")
-        words(f"Wrote {output}{f' and {report}' if report else ''}.")
+            words(f"On {source.valid}: {by.words}.")
+
+    opt.present(content, as_json, show, output, report)
 
 
 def _show(measured: Mapping[str, Evaluation]) -> None:
-    """One row per metric: card, model, and what the card loses."""
+    """One row per metric: card, model, and their difference."""
     card, model = measured.values()
     rows = [
         (name, f"{mean:.4f}", f"{model.mean[name]:.4f}", f"{mean - model.mean[name]:+.4f}")

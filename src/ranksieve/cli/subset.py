@@ -1,28 +1,17 @@
-"""ranksieve subset: the best sets of 1, 2, … features, with what is proven of each."""
+"""ranksieve subset: the best sets of 1, 2, … features, with the proof of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 import ranksieve as rs
 from ranksieve._util.messages import shortened
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import (
-    FitData,
-    Json,
-    RankerOptions,
-    Weights,
-    beside,
-    check_inputs,
-    check_outputs,
-    write_text,
-)
-from ranksieve.cli.output import emit_json, json_text, progress, table, words
-from ranksieve.errors import DataError, ParameterError, while_doing
+from ranksieve.cli.output import progress, table, words
+from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
     from ranksieve.choice.held_out import Validation
@@ -32,81 +21,59 @@ CHOICE = ("metric", "profile")
 LIMITS = ("must_have", "must_not", "signs")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SubsetOptions(opt.RankerOptions):
+    """As of other rankers, with several numbers of features."""
+
+    max_features: Annotated[str, opt.value("Budget", "K", "Sizes: 5, 1..10 or 3,5,10.")] = "1..10"  # type: ignore[assignment]
+
+
 @command(
-    "ranksieve subset train.txt --k 1..10 -o subset.html",
-    "ranksieve subset train.txt --k 5 --time-limit 300 --model best5.json",
+    "ranksieve subset train.txt --max-features 1..10 --report subset.html",
+    "ranksieve subset train.txt --max-features 5 --time-limit 300 -o best5.json",
 )
 def subset(
     *,
-    source: FitData,
-    weights: Weights,
-    k: Annotated[
-        str, typer.Option("--k", metavar="K", help="How many features: 5, 1..10 or 3,5,10.")
-    ] = "1..10",
-    time_limit: Annotated[
-        float, typer.Option(metavar="S", min=0, help="Seconds for the proof of each size.")
-    ] = 60.0,
-    gap: Annotated[
-        float, typer.Option(metavar="G", min=0, help="A gap, as a share of the objective, that is enough.")
-    ] = 0.0,
-    wanted: RankerOptions,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the model whose size ranks held-out queries best."),
-    ] = None,
+    source: opt.FitData,
+    limits: SubsetOptions,
+    time_limit: Annotated[float, opt.value("Computing", "S", "Seconds per size.", min=0)] = 60.0,
+    gap: Annotated[float, opt.value("Computing", "G", "Stop at this relative gap.", min=0)] = 0.0,
     output: Annotated[
         str | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write all sizes as .json or a page as .html."),
+        opt.written("FILE", "Write the model of the size that ranks best."),
     ] = None,
-    as_json: Json = False,
+    report: opt.Report = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Find the best features of each number, and prove it.
+    """Find the best set of features of each size, with a proof.
 
-    For each number of features: the set whose weights have the lowest training objective, and a bound that no
-    other set is below. When the two meet, the set is proven to be the best; when time is up, the gap between
-    them says how much better another one could be at most. Held-out queries then tell which size ranks best.
+    For each number of features: the set whose weights have the lowest training objective, and a lower bound
+    for all other sets. If the two meet, the set is proven to be the best; if time runs out, their gap bounds
+    how much better another set could be. Held-out queries then show which size ranks best.
     """
     from ranksieve.rankers.best_subset import held_out_sizes
-    from ranksieve.report.page import require_extra
     from ranksieve.report.subset_page import subset_page
 
-    writers = {".json": json_text, ".html": subset_page}
-    suffix = "" if output is None else Path(output).suffix.lower()
-    if output is not None and suffix not in writers:
-        raise DataError(output, None, f"must end in {' or '.join(writers)}")
-    if suffix == ".html":
-        require_extra()
-    sizes = as_sizes(k)
-    inputs = [*source.files, *wanted.files, *weights.files]
-    check_inputs(*inputs)
-    parameters = wanted.parameters()
+    opt.check_files([*source.files, *limits.limit_files], output, report=report)
+    sizes, parameters = as_sizes(limits.max_features), limits.parameters
+    del parameters["max_features"]
     if len(parameters.get("must_have", ())) > sizes[0]:
-        named = len(parameters["must_have"])
-        raise ParameterError("k", k, f"must be at least {named}, the number of features in `must_have`")
-    chosen_by = {name: parameters.pop(name) for name in CHOICE if name in parameters}
-    ranker = rs.BestSubset(time_limit=time_limit, gap=gap, **parameters)
-    check_outputs([output, model], inputs)
-    weighed = weights.for_fit
-    data, held_out = source.read(ranker.missing, document_weight=weights.document_weight)
+        reason = f"must be at least {len(parameters['must_have'])}, the number of features in `must_have`"
+        raise ParameterError("max_features", limits.max_features, reason)
+    choice = {name: parameters.pop(name) for name in CHOICE if name in parameters}
+    ranker, query_weights = rs.BestSubset(time_limit=time_limit, gap=gap, **parameters), source.query_weights
+    data, held_out = source.read(ranker.missing)
     title = f"searching {source.train}"
     with progress(title) as bar, while_doing(title):
-        rankers = ranker.fit_sizes(sizes, data, progress=bar, **weighed)
-        validation, n_folds = held_out_sizes(rankers, data, held_out, **chosen_by, **weighed)
-    found = subset_data(rankers, validation, how_measured(source.valid, n_folds))
-    best = max(range(len(sizes)), key=lambda i: found["sizes"][i]["mean"])
-    if model is not None:
-        rankers[best].to_model().save(model)
+        rankers = ranker.fit_sizes(sizes, data, progress=bar, **query_weights)
+        validation, n_folds = held_out_sizes(rankers, data, held_out, **choice, **query_weights)
+    content = subset_data(rankers, validation, how_measured(source.valid, n_folds))
+    best = rankers[max(range(len(sizes)), key=lambda i: content["sizes"][i]["mean"])]
     if output is not None:
-        write_text(writers[suffix](found), output)
-    with beside(output, model):
-        if as_json:
-            emit_json(found)
-            return
-        show(found)
-        if model is not None:
-            words(f"Wrote {model}, the model with {len(rankers[best].support_)} features.")
-        if output is not None:
-            words(f"Wrote {output}.")
+        best.to_model().save(output)
+    if report is not None:
+        opt.write_text(subset_page(content), report)
+    opt.present(content, as_json, lambda: show(content), output, report)
 
 
 def as_sizes(text: str) -> list[int]:
@@ -119,7 +86,7 @@ def as_sizes(text: str) -> list[int]:
     except ValueError:
         numbers = set()
     if not numbers or min(numbers) < 1:
-        raise ParameterError("k", text, "must be numbers of features, such as 5, 1..10 or 3,5,10")
+        raise ParameterError("max_features", text, "must be numbers of features, such as 5, 1..10 or 3,5,10")
     return sorted(numbers)
 
 
@@ -173,11 +140,11 @@ def _size(ranker: Any, mean: float, error: float) -> dict[str, Any]:
     }
 
 
-def show(found: Mapping[str, Any]) -> None:
-    """One row per size, then what is proven of the last one that is not proven best."""
+def show(content: Mapping[str, Any]) -> None:
+    """One row per size, then the proofs of the last proven and the last unproven size."""
     from ranksieve.report.subset_page import ROUNDING, screening_sentences, subset_sentence, tie_sentences
 
-    priced, limits = found["priced"], found["limits"]
+    priced, limits = content["priced"], content["limits"]
     rows = [
         (
             size["max_features"],
@@ -188,15 +155,15 @@ def show(found: Mapping[str, Any]) -> None:
             f"{size['mean']:.4f}",
             shortened(size["features"], SHOWN_NAMES),
         )
-        for size in found["sizes"]
+        for size in content["sizes"]
     ]
     cost = ["cost"] if priced else []
-    table(["features", *cost, "objective", "bound", "gap", f"held-out {found['metric']}", "which"], rows)
-    proven = [size for size in found["sizes"] if size["relative_gap"] <= ROUNDING]
-    open_sizes = [size for size in found["sizes"] if size["relative_gap"] > ROUNDING]
+    table(["features", *cost, "objective", "bound", "gap", f"held-out {content['metric']}", "which"], rows)
+    proven = [size for size in content["sizes"] if size["relative_gap"] <= ROUNDING]
+    open_sizes = [size for size in content["sizes"] if size["relative_gap"] > ROUNDING]
     for size in [*proven[-1:], *open_sizes[-1:]]:
         for sentence in (
             subset_sentence(size, limits), *screening_sentences(size, limits), *tie_sentences(size)
         ):  # fmt: skip
             words(sentence)
-    words(found["chosen"])
+    words(content["chosen"])

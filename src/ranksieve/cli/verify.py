@@ -1,4 +1,4 @@
-"""ranksieve verify: whether a model file tells the truth about itself."""
+"""ranksieve verify: every claim in a model file, recomputed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ranksieve as rs
+from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.options import (
-    DATA_HELP,
-    FitData,
-    Json,
-    ReadingOptions,
-    Weights,
-    check_inputs,
-    model_before,
-)
 from ranksieve.cli.output import emit_json, progress, table, words
 from ranksieve.errors import DataError, on_command_line, while_doing
 
@@ -35,59 +27,53 @@ OPTIONS = {"valid": "--valid", "query_weight": "--query-weights", "warm_start": 
 )
 def verify(
     *,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file of ranksieve.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help=f"What it was fitted on: {DATA_HELP}")],
-    valid: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The validation data of its fit, if it had any.")
-    ] = None,
+    model: opt.ModelFile,
+    source: opt.FitData,
     begin: Annotated[
-        str | None,
-        typer.Option("--from", metavar="FILE", help="The model file that its fit began with, if any."),
+        opt.Text, opt.value("Model", "FILE", "The model that its fit started from.", None, ["--from"])
     ] = None,
-    weights: Weights,
-    quick: Annotated[bool, typer.Option("--quick", help="Leave out what takes fitting again.")] = False,
-    reading: ReadingOptions,
-    as_json: Json = False,
+    quick: Annotated[bool, opt.flag("Computing", "--quick", "Skip the checks that fit again.")] = False,
+    as_json: opt.Json = False,
 ) -> None:
-    """Recompute from the data what a model file claims.
+    """Recompute every claim in a model file from its data.
 
-    Says of each claim whether it holds: the fingerprints of the data, the objective and the gap at the
-    model's weights, the held-out metric by fitting again, the cost, and the budget. The exit code is 0 if
-    every claim holds, or was left out by --quick; it is 1 if one does not, or could not be checked.
+    DATA and --valid are the data of its fit. The claims: the fingerprints of the data, the objective and the
+    gap at the model's weights, the held-out metric (by fitting again), the cost, and the budget. The exit
+    code is 0 if every claim holds or was skipped by --quick, and 1 if one does not hold or could not be
+    checked.
     """
     from ranksieve.model.foreign import open_model
 
-    check_inputs(data, valid, begin, *weights.files)
+    opt.check_files([*source.files, begin])
     linear = open_model(model).own
     if not isinstance(linear, rs.LinearModel):
         whose = "of another program" if linear is None else "that is not linear"
         raise DataError(model, None, f"a model {whose} has no claims to verify")
-    old, weighed = None if begin is None else model_before(begin), weights.for_fit
-    source = FitData(train=data, valid=valid, **vars(reading))
-    missing = str(linear.parameters.get("missing", "auto"))
-    given, held_out = source.read(missing, document_weight=weights.document_weight)
+    previous = None if begin is None else opt.previous_model(begin)
+    query_weights = source.query_weights
+    data, held_out = source.read(str(linear.parameters.get("missing", "auto")))
     title = f"verifying {model}"
     with progress(title) as bar, while_doing(title):
         verdicts = rs.verify(
-            linear, given, held_out, warm_start=old, refit=not quick, progress=bar, **weighed
+            linear, data, held_out, warm_start=previous, refit=not quick, progress=bar, **query_weights
         )
-    found = in_options(verdicts)
+    result = in_options(verdicts)
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(result.to_dict())
     else:
-        show(found)
-    if not found.holds:
+        show(result)
+    if not result.holds:
         raise typer.Exit(WRONG)
 
 
-def in_options(found: Verification) -> Verification:
-    """The verdicts in words of the command line: what to give is an option."""
-    verdicts = (replace(one, text=on_command_line(one.text, OPTIONS)) for one in found.verdicts)
-    return replace(found, verdicts=tuple(verdicts))
+def in_options(result: Verification) -> Verification:
+    """The verdicts with the names of options in place of parameters."""
+    verdicts = (replace(one, text=on_command_line(one.text, OPTIONS)) for one in result.verdicts)
+    return replace(result, verdicts=tuple(verdicts))
 
 
-def show(found: Verification) -> None:
-    """The claims as a table, then the problem that they are about, and how many hold."""
-    table(["claim", "holds", "recomputed"], [(v.claim, HOLDS[v.holds], v.words) for v in found.verdicts])
-    for sentence in filter(None, (found.problem, found.note, found.summary)):
+def show(result: Verification) -> None:
+    """The claims as a table, then the optimisation problem, and how many claims hold."""
+    table(["claim", "holds", "recomputed"], [(v.claim, HOLDS[v.holds], v.words) for v in result.verdicts])
+    for sentence in filter(None, (result.problem, result.note, result.summary)):
         words(sentence)

@@ -63,19 +63,6 @@ class Traffic:
     def copy(self) -> Traffic:
         return replace(self)
 
-    def __repr__(self) -> str:
-        return (
-            f"Traffic({self.rounds} rounds, {self.tasks} tasks, {self.messages} messages, "
-            f"{_bytes(self.sent)} sent, {_bytes(self.received)} received, {self.working:.3g} s of work)"
-        )
-
-
-def _bytes(n: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if n >= size:
-            return f"{n / size:.1f} {unit}"
-    return f"{n} bytes"
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -207,9 +194,10 @@ class Cluster:
 
     def check_versions(self) -> None:
         """Refuse workers that lack a package or have another version of it than this process."""
-        ours = _versions(PACKAGES)
+        find = _version_finder()
+        ours = find(PACKAGES)
         with self.plain_faults():
-            theirs = self.client.run(_version_finder(), PACKAGES)
+            theirs = self.client.run(find, PACKAGES)
         if not theirs:
             raise ClusterError(
                 f"the cluster at {self._address} has no workers; start some, then distribute the data"
@@ -306,10 +294,6 @@ def located(error: ValueError, name: str) -> ValueError:
 
 def _size(value: Any) -> int:
     return len(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
-
-
-def _versions(packages: Sequence[str]) -> dict[str, str | None]:
-    return _version_finder()(packages)
 
 
 def _version_finder() -> Callable[[Sequence[str]], dict[str, str | None]]:

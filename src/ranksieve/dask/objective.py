@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,30 @@ from ranksieve.dask.dataset import DistributedDataset
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.feature_matrix import ordered_sum
 from ranksieve.data.matrix import spread_and_largest
-from ranksieve.data.queries import Queries, one_query
+from ranksieve.data.parts import Parts
 from ranksieve.errors import DataError, ParameterError
+from ranksieve.losses import LOSSES
 from ranksieve.losses.base import NO_PAIRS, BoundLoss, Loss
-from ranksieve.objective import Objective, Point
+from ranksieve.objective import BaseObjective, HessianBlock, LocalObjective, Point
 
 KEPT_VIEWS = 2  # objectives of some columns, and points: the last ones may be asked for again
 SHARED_POINTS = 2
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names that glibc's malloc.h has for what mallopt sets
+BLOCK = 31 * 2**20  # bytes of the largest block that is used again, and of all that may lie unused
+UNUSED = 4 * BLOCK
+
+
+@cache
+def reuse_freed_memory() -> None:
+    """Let freed arrays be used again where Dask has them go back to the system at once, page by page.
+
+    Evaluating a loss takes a third less time so. Other C libraries than glibc do as they like.
+    """
+    if os.name == "posix" and "MALLOC_TRIM_THRESHOLD_" in os.environ:
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(M_MMAP_THRESHOLD, BLOCK)
+            mallopt(M_TRIM_THRESHOLD, UNUSED)
 
 
 @dataclass(frozen=True)
@@ -49,11 +68,13 @@ class Seen:
     terms: tuple[float, float] | None = (0.0, 0.0)
 
 
-def facts_of(part: Dataset, weight: FloatArray | None, loss: Loss) -> Facts:
+def facts_of(part: Dataset, weight: FloatArray | None, loss: Any) -> Facts:
     """What a part alone says; parts are merged by sum and maximum."""
     spread, largest = spread_and_largest(part.X, part.queries, split_blocks(part.queries.offsets))
     bound = bind(part, weight, loss)
-    normaliser = _silent_normaliser(part, weight, loss) if bound is None else bound.normaliser
+    if bound is not None:
+        return Facts(bound.normaliser, spread, largest)
+    normaliser = loss.normaliser_without_pairs(part.queries, weight, part.document_weight)
     return Facts(normaliser, spread, largest)
 
 
@@ -67,29 +88,12 @@ def bind(part: Dataset, weight: FloatArray | None, loss: Loss) -> BoundLoss | No
         return None
 
 
-def _silent_normaliser(part: Dataset, weight: FloatArray | None, loss: Loss) -> float:
-    """The normaliser of a part without pairs, which no loss can be bound to alone.
-
-    It is that with one more query, of two documents, less that of this query.
-    """
-    extra, ones = np.array([0.0, 1.0]), np.ones(1)
-    n, queries = part.n_docs, part.queries
-    more = Queries(
-        np.arange(queries.n_queries + 1),
-        np.append(queries.order, [n, n + 1]),
-        np.append(queries.offsets, n + 2),
-    )
-    weights = np.append(np.ones(queries.n_queries) if weight is None else weight, 1.0)
-    documents = part.document_weight
-    if documents is not None:
-        documents = np.append(documents, [1.0, 1.0])
-    with_extra = loss.bind(np.append(part.y, extra), more, weights, documents)
-    alone = loss.bind(extra, Queries(np.zeros(1), np.arange(2), np.array([0, 2])), ones)
-    return with_extra.normaliser - alone.normaliser
+Find = Callable[..., FloatArray]
+"""A method of an objective, which gets a point."""
 
 
 class Share:
-    """The loss of a part's rows, divided by the normaliser of all parts.
+    """The loss of a part's rows, divided by the normaliser of all parts; None of a part without pairs.
 
     Every answer is a function of the part and the arguments alone. What is kept of the last arguments only
     saves time.
@@ -98,30 +102,31 @@ class Share:
     def __init__(
         self, part: Dataset, numbers: IntArray, weight: FloatArray | None, loss: Loss, facts: Facts
     ) -> None:
-        self._numbers, self._n_features = numbers, part.n_features
-        self._whole: Objective | None = None
+        reuse_freed_memory()
+        self._numbers = numbers
+        self._whole: LocalObjective | None = None
         if (bound := bind(part, weight, loss)) is not None:
             bound.normaliser = facts.normaliser
             extremes = (facts.spread.copy(), facts.largest.copy())
-            self._whole = Objective(part.X, bound, part.feature_names, extremes)
-        self._views: dict[bytes, Objective] = {}
+            self._whole = LocalObjective(part.X, bound, part.feature_names, extremes)
+        self._views: dict[bytes, LocalObjective] = {}
         self._kept: dict[bytes, bytes] = {}
         self._points: dict[tuple[bytes, bytes], Point] = {}
 
-    def columns(self) -> tuple[BoolArray, FloatArray] | None:
-        """(Whether features vary within queries, how far they reach), for all parts; None without pairs."""
-        return None if self._whole is None else (self._whole.varies, self._whole.features.reach)
+    def columns(self) -> tuple[Any, BoolArray, FloatArray] | None:
+        """(Class of the loss, whether features vary within queries, how far they reach), for all parts."""
+        whole = self._whole
+        return None if whole is None else (type(whole.loss), whole.varies, whole.features.reach)
 
     def look(
         self, w: FloatArray, view: IntArray | None, hint: IntArray, along: FloatArray | None = None
-    ) -> Seen:
+    ) -> Seen | None:
         """The loss at ``w`` as a function of the columns ``view`` (None: all), its Hessian on ``hint``."""
-        width = self._n_features if view is None else len(view)
-        objective, point = self._at(w, view, hint)
-        if objective is None or point is None:
-            return Seen(0.0, 0.0, 0.0, np.zeros(width), np.zeros((len(hint), len(hint))), 0.0)
+        if self._whole is None:
+            return None
+        objective, point = self._at(self._whole, w, view, hint)
         if not np.isfinite(point.value):
-            nothing = np.full(width, np.nan)
+            nothing = np.full(objective.n_features, np.nan)
             return Seen(point.value, np.nan, np.nan, nothing, np.full((len(hint), len(hint)), np.nan), np.nan)
         hessian, curvature = np.empty((0, 0)), 0.0
         if len(hint):
@@ -129,58 +134,30 @@ class Share:
         if along is not None:
             direction = along if view is None else along[view]
             curvature = objective.curvature_along(point, objective.scores(direction))
-        gradient = objective.gradient(point)
-        at = point.at
+        gradient, at = objective.gradient(point), point.at
         return Seen(point.value, point.slack, at.size, gradient, hessian, curvature, at.terms)
 
-    def block(self, w: FloatArray, view: IntArray | None, hint: IntArray, columns: IntArray) -> FloatArray:
-        """The Hessian block on some columns."""
-        objective, point = self._at(w, view, hint)
-        if objective is None or point is None:
-            return np.zeros((len(columns), len(columns)))
-        return objective.hessian(point, columns)
+    def ask(
+        self, w: FloatArray, view: IntArray | None, hint: IntArray, find: Find, *args: Any
+    ) -> FloatArray | None:
+        """What ``find(objective, point, *args)`` gives."""
+        return None if self._whole is None else find(*self._at(self._whole, w, view, hint), *args)
 
-    def diagonal(self, w: FloatArray, view: IntArray | None, hint: IntArray) -> FloatArray:
-        """The diagonal of the Hessian."""
-        objective, point = self._at(w, view, hint)
-        if objective is None or point is None:
-            return np.zeros(self._n_features if view is None else len(view))
-        return objective.curvatures(point)
+    def between(
+        self, w: FloatArray, view: IntArray | None, hint: IntArray, cuts: IntArray, find: Find, *args: Any
+    ) -> FloatArray | None:
+        """What ``find(objective, point, *args, cuts)`` gives for the part's queries between each two cuts.
 
-    def product(self, w: FloatArray, view: IntArray | None, hint: IntArray, v: FloatArray) -> FloatArray:
-        """The Hessian times ``v``."""
-        objective, point = self._at(w, view, hint)
-        return np.zeros(len(v)) if objective is None or point is None else objective.hessian_product(point, v)
-
-    def values(self, w: FloatArray, view: IntArray | None, hint: IntArray, cuts: IntArray) -> FloatArray:
-        """What the part's queries between each two cuts (in the order of all queries) add to the loss."""
-        objective, point = self._at(w, view, hint)
-        sums = np.zeros(len(cuts) - 1)
-        if objective is not None and point is not None:
-            here, met = self._cuts(cuts)
-            sums[met] = objective.values(point, here)
+        Cuts are in the order of all queries; some may have none of the part's own between them.
+        """
+        own = np.searchsorted(self._numbers, cuts)
+        met = np.flatnonzero(np.diff(own))
+        shares = self.ask(w, view, hint, find, *args, np.append(own[met], own[-1]))
+        if shares is None:
+            return None
+        sums = np.zeros((len(cuts) - 1, *shares.shape[1:]))
+        sums[met] = shares
         return sums
-
-    def gradients(self, w: FloatArray, view: IntArray | None, hint: IntArray, cuts: IntArray) -> FloatArray:
-        """What the part's queries between each two cuts (in the order of all queries) add to the gradient."""
-        objective, point = self._at(w, view, hint)
-        if objective is None or point is None:
-            return np.zeros((len(cuts) - 1, self._n_features if view is None else len(view)))
-        here, met = self._cuts(cuts)
-        sums = np.zeros((len(cuts) - 1, objective.n_features))
-        sums[met] = objective.gradients(point, here)
-        return sums
-
-    def hessians(
-        self, w: FloatArray, view: IntArray | None, hint: IntArray, columns: IntArray, cuts: IntArray
-    ) -> FloatArray:
-        """What the part's queries between each two cuts add to the Hessian block."""
-        objective, point = self._at(w, view, hint)
-        blocks = np.zeros((len(cuts) - 1, len(columns), len(columns)))
-        if objective is not None and point is not None:
-            here, met = self._cuts(cuts)
-            blocks[met] = objective.hessians(point, columns, here)
-        return blocks
 
     def lipschitz(self, squared_radius: FloatArray) -> float:
         """The part's share of the loss's own bound of the Hessian; the radii are of all queries."""
@@ -188,20 +165,12 @@ class Share:
             return 0.0
         return float(self._whole.loss.lipschitz_bound(squared_radius[self._numbers]))
 
-    def _cuts(self, cuts: IntArray) -> tuple[IntArray, IntArray]:
-        """The cuts among the part's own queries, and which runs between cuts have any."""
-        here = np.searchsorted(self._numbers, cuts)
-        met = np.flatnonzero(np.diff(here))
-        return np.append(here[met], here[-1]), met
-
     def _at(
-        self, w: FloatArray, view: IntArray | None, hint: IntArray
-    ) -> tuple[Objective | None, Point | None]:
-        """The objective of some columns and the loss at ``w``; None without pairs."""
-        if self._whole is None:
-            return None, None
+        self, whole: LocalObjective, w: FloatArray, view: IntArray | None, hint: IntArray
+    ) -> tuple[LocalObjective, Point]:
+        """The objective of some columns and the loss at ``w``."""
         key = b"" if view is None else view.tobytes()
-        objective = self._objective(key, view)
+        objective = whole if view is None else self._view(whole, key, view)
         if self._kept.get(key) != hint.tobytes():  # what is kept decides about the last bits
             objective.features.keep(hint)
             self._kept[key] = hint.tobytes()
@@ -211,11 +180,7 @@ class Share:
             self._points = dict([*list(self._points.items())[1 - SHARED_POINTS :], (place, point)])
         return objective, self._points[place]
 
-    def _objective(self, key: bytes, view: IntArray | None) -> Objective:
-        whole = self._whole
-        assert whole is not None
-        if view is None:
-            return whole
+    def _view(self, whole: LocalObjective, key: bytes, view: IntArray) -> LocalObjective:
         if key not in self._views:
             kept = list(self._views.items())[1 - KEPT_VIEWS :]
             self._kept = {k: hint for k, hint in self._kept.items() if k in (b"", *dict(kept))}
@@ -223,7 +188,6 @@ class Share:
         return self._views[key]
 
 
-IN_PARTS = ("squared_hinge", "cost_sensitive_listmle")  # losses whose parts without pairs add nothing
 FEW = 64  # columns of a restricted objective up to which its whole Hessian comes with every evaluation
 KEPT_POINTS = 4
 NONE = np.empty(0, dtype=np.int64)
@@ -251,28 +215,15 @@ class LinearScores:
 
 @dataclass
 class Total:
-    """The sums of all parts at some weights, as functions of the features ``view``.
-
-    ``hessian`` is the block on ``columns``.
-    """
+    """The sums of all parts at some weights, as functions of the features ``view``."""
 
     view: bytes
     value: float
     slack: float
     size: float
     gradient: FloatArray
-    columns: IntArray
-    hessian: FloatArray
+    hessian: HessianBlock
     terms: tuple[float, float] | None
-
-    def block(self, columns: IntArray) -> FloatArray | None:
-        """The Hessian on some columns, if it is known."""
-        place = {j: k for k, j in enumerate(self.columns.tolist())}
-        try:
-            places = [place[j] for j in columns.tolist()]
-        except KeyError:
-            return None
-        return np.ascontiguousarray(self.hessian[np.ix_(places, places)])
 
 
 class PartedFeatures:
@@ -281,7 +232,7 @@ class PartedFeatures:
     def __init__(self, varies: BoolArray, reach: FloatArray, view: IntArray | None, width: int) -> None:
         self.varies, self.reach, self.n_features = varies, reach, len(varies)
         self.hint = NONE
-        self._view, self._width = view, width
+        self.view, self._width = view, width
 
     def keep(self, columns: IntArray) -> None:
         """Let the Hessian on these columns come with every evaluation, and workers keep them at hand."""
@@ -296,74 +247,106 @@ class PartedFeatures:
 
     def widened(self, w: FloatArray) -> FloatArray:
         """Weights of these features as weights of all."""
-        if self._view is None:
+        if self.view is None:
             return w
         wide = np.zeros(self._width)
-        wide[self._view] = w
+        wide[self.view] = w
         return wide
 
     def narrowed(self, w: FloatArray) -> FloatArray:
         """Of weights of all features those of these."""
-        return w if self._view is None else w[self._view]
+        return w if self.view is None else w[self.view]
+
+    def restricted(self, columns: IntArray) -> PartedFeatures:
+        """Some of these features."""
+        view = columns if self.view is None else self.view[columns]
+        return PartedFeatures(self.varies[columns], self.reach[columns], view, self._width)
 
 
+@dataclass(frozen=True)
 class Counts:
     """How many rows and queries there are."""
 
-    def __init__(self, n_rows: int, n_queries: int) -> None:
-        self.n_rows, self.n_queries = n_rows, n_queries
+    n_rows: int
+    n_queries: int
 
 
+@dataclass(frozen=True, eq=False)
 class PartedLoss:
-    """What solvers ask of the loss; formulas of sums are those of the loss itself, bound to two documents."""
+    """What solvers ask of the loss; ``kind`` is the class that it has in the parts."""
 
-    def __init__(self, loss: Loss, normaliser: float, counts: Counts, shares: Any) -> None:
-        self._toy: Any = loss.bind(np.array([0.0, 1.0]), one_query(2), None)
-        self.name, self.dual = loss.name, self._toy.dual
-        self.offers = frozenset(self._toy.offers) - {"rows"}
-        self.normaliser, self.queries, self._shares = normaliser, counts, shares
+    family: Loss
+    kind: Any
+    normaliser: float
+    queries: Counts
+    shares: Parts[Share]
+
+    @property
+    def name(self) -> str:
+        return self.family.name
+
+    @property
+    def offers(self) -> frozenset[str]:
+        return frozenset(self.kind.offers) - {"rows"}
+
+    def dual(self, value: float, slack: float, scale: float) -> float:
+        """The dual value, a formula of sums."""
+        return float(self.kind.dual(value, slack, scale))
 
     def lipschitz_bound(self, squared_radius: FloatArray) -> float:
         """The loss's own bound of the norm of its Hessian."""
-        return float(sum(self._shares.ask(Share.lipschitz, squared_radius)))
+        return float(sum(self.shares.ask(Share.lipschitz, squared_radius)))
 
 
-class PartedObjective(Objective):
+def parted_objective(
+    data: DistributedDataset, loss: Loss, query_weight: FloatArray | None = None
+) -> PartedObjective:
+    """The objective of distributed data; of losses that know what parts without pairs add."""
+    if not hasattr(loss, "normaliser_without_pairs"):
+        able = [name for name, kind in LOSSES.items() if hasattr(kind, "normaliser_without_pairs")]
+        reason = f"needs the data in memory; on distributed data use {' or '.join(able)}"
+        raise ParameterError("loss", loss.name, reason)
+    facts = merged(data.in_parts(partial(facts_of, loss=loss), query_weight))
+    if not facts.normaliser > 0:
+        raise DataError(None, None, NO_PAIRS)
+    shares: Parts[Share] = data.parts(
+        partial(Share, loss=loss, facts=facts), np.arange(data.n_queries), query_weight
+    )
+    known = [one for one in shares.ask(Share.columns) if one is not None]
+    if not known:
+        raise DataError(None, None, NO_PAIRS)
+    kind, varies, reach = known[0]
+    parted = PartedLoss(loss, kind, facts.normaliser, Counts(data.n_docs, data.n_queries), shares)
+    features = PartedFeatures(varies, reach, None, data.n_features)
+    return PartedObjective(data, query_weight, features, parted)
+
+
+class PartedObjective(BaseObjective):
     """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, as sums over parts on workers.
 
     Scores stay there: the client's name for a score vector is its weights. One round of messages evaluates
     the loss and brings gradient and, on the columns that ``features.keep`` named, the Hessian.
     """
 
-    def __init__(self, data: DistributedDataset, loss: Loss, query_weight: FloatArray | None = None) -> None:
-        if loss.name not in IN_PARTS:
-            reason = f"needs the data in memory; on distributed data use {' or '.join(IN_PARTS)}"
-            raise ParameterError("loss", loss.name, reason)
-        self._data, self._family, self._weight = data, loss, query_weight
-        facts = merged(data.in_parts(partial(facts_of, loss=loss), query_weight))
-        if not facts.normaliser > 0:
-            raise DataError(None, None, NO_PAIRS)
-        self._shares: Any = data.parts(
-            partial(Share, loss=loss, facts=facts), np.arange(data.n_queries), query_weight
-        )
-        known = [one for one in self._shares.ask(Share.columns) if one is not None]
-        if not known:
-            raise DataError(None, None, NO_PAIRS)
-        varies, reach = known[0]
-        self.features: Any = PartedFeatures(varies, reach, None, data.n_features)
-        self.loss: Any = PartedLoss(loss, facts.normaliser, Counts(data.n_docs, data.n_queries), self._shares)
-        self._view: IntArray | None = None
-        self._forget()
+    features: PartedFeatures
+    loss: PartedLoss
 
-    def _forget(self) -> None:
-        self._at_zero = None
+    def __init__(
+        self,
+        data: DistributedDataset,
+        query_weight: FloatArray | None,
+        features: PartedFeatures,
+        loss: PartedLoss,
+    ) -> None:
+        super().__init__(features, loss)
+        self._data, self._weight, self._view = data, query_weight, features.view
         self._points: dict[bytes, Total] = {}
 
-    def scores(self, w: FloatArray) -> Any:
+    def scores(self, w: FloatArray) -> LinearScores:
         return LinearScores(self.features.widened(w))
 
-    def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
-        at: Any = self._points.get(scores.w.tobytes()) or self._look(scores.w)[0]
+    def evaluate_scores(self, w: FloatArray, scores: LinearScores) -> Point:
+        at = self._points.get(scores.w.tobytes()) or self._look(scores.w)[0]
         return Point(w, scores, at.value, at.slack, at)
 
     def gradient(self, point: Point) -> FloatArray:
@@ -371,81 +354,76 @@ class PartedObjective(Objective):
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         at = self._total(point)
-        if (known := at.block(columns)) is None:
-            known = self._sum(Share.block, point, columns)
-            at.columns, at.hessian = columns, known
+        if (known := at.hessian.on(columns)) is None:
+            known = self._sum(Share.ask, point, LocalObjective.hessian, columns)
+            at.hessian = HessianBlock(columns, known)
             if len(columns) == self.n_features:
                 self.features.keep(columns)  # whoever wants all of it will want it again
         return known
 
     def values(self, point: Point, cuts: IntArray) -> FloatArray:
-        return self._sum(Share.values, point, cuts)
+        return self._sum(Share.between, point, cuts, LocalObjective.values)
 
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
-        return self._sum(Share.gradients, point, cuts)
+        return self._sum(Share.between, point, cuts, LocalObjective.gradients)
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
-        blocks = self._sum(Share.hessians, point, columns, cuts)
-        at = self._total(point)
-        at.columns, at.hessian = columns, ordered_sum(list(blocks)) / self.loss.normaliser
+        blocks = self._sum(Share.between, point, cuts, LocalObjective.hessians, columns)
+        self._total(point).hessian = HessianBlock(columns, ordered_sum(list(blocks)) / self.loss.normaliser)
         return blocks
 
     def curvatures(self, point: Point) -> FloatArray:
-        return self._sum(Share.diagonal, point)
+        return self._sum(Share.ask, point, LocalObjective.curvatures)
+
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        return self._sum(Share.ask, point, LocalObjective.hessian_product, v)
 
     def restricted(self, columns: IntArray) -> PartedObjective:
-        part = object.__new__(PartedObjective)
-        part.__dict__ |= self.__dict__
-        part._view = columns if self._view is None else self._view[columns]
-        part.features = PartedFeatures(
-            self.varies[columns], self.features.reach[columns], part._view, self._data.n_features
-        )
+        features = self.features.restricted(columns)
         if len(columns) <= FEW:
-            part.features.keep(np.arange(len(columns)))
-        part._forget()
-        return part
+            features.keep(np.arange(len(columns)))
+        return PartedObjective(self._data, self._weight, features, self.loss)
 
-    def sample(self, every: int) -> Objective | None:
+    def sample(self, every: int) -> PartedObjective | None:
         if "part" not in self.loss.offers:
             return None
         chosen = np.arange(0, self._data.n_queries, every)
-        some: Any = self._data.in_query_order(chosen)
+        weight = None if self._weight is None else self._weight[chosen]
         try:
-            return PartedObjective(some, self._family, None if self._weight is None else self._weight[chosen])
+            return parted_objective(self._data.in_query_order(chosen), self.loss.family, weight)
         except ValueError:
             return None
 
-    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
-        return self._sum(Share.product, point, v)
-
-    def slopes_along(self, point: Point, direction_scores: Any) -> Callable[[float], tuple[float, float]]:
+    def slopes_along(
+        self, point: Point, direction_scores: LinearScores
+    ) -> Callable[[float], tuple[float, float]]:
         def along(step: float) -> tuple[float, float]:
-            moved = (point.scores + step * direction_scores).w if step else point.scores.w  # type: ignore[attr-defined]
-            at, curvature = self._look(moved, direction_scores.w)
+            moved = point.scores + step * direction_scores if step else point.scores
+            at, curvature = self._look(moved.w, direction_scores.w)
             return float(at.gradient @ self.features.narrowed(direction_scores.w)), curvature
 
         return along
 
-    def slope_along(self, point: Point, direction_scores: Any) -> float:
+    def slope_along(self, point: Point, direction_scores: LinearScores) -> float:
         return float(self._total(point).gradient @ self.features.narrowed(direction_scores.w))
 
-    def curvature_along(self, point: Point, direction_scores: Any) -> float:
-        return self._look(point.scores.w, direction_scores.w)[1]  # type: ignore[attr-defined]
+    def curvature_along(self, point: Point, direction_scores: LinearScores) -> float:
+        return self._look(point.scores.w, direction_scores.w)[1]
 
     def _look(self, w: FloatArray, along: FloatArray | None = None) -> tuple[Total, float]:
         """The sums at some weights, kept for a while, and the second derivative along a direction."""
-        hint, view = self.features.hint, self._view
-        seen = self._shares.ask(Share.look, w, view, hint, along)
-        terms = [one.terms for one in seen]
+        hint = self.features.hint
+        answers = self.loss.shares.ask(Share.look, w, self._view, hint, along)
+        seen = [one for one in answers if one is not None]
+        terms = [one.terms for one in seen if one.terms is not None]
         at = Total(
             self._key,
             float(sum(one.value for one in seen)),
             float(sum(one.slack for one in seen)),
             float(sum(one.size for one in seen)),
             ordered_sum([one.gradient for one in seen]),
-            hint,
-            ordered_sum([one.hessian for one in seen]),
-            None if None in terms else (sum(one for one, _ in terms), sum(one for _, one in terms)),
+            HessianBlock(hint, ordered_sum([one.hessian for one in seen])),
+            (sum(one for one, _ in terms), sum(one for _, one in terms)) if len(terms) == len(seen) else None,
         )
         self._points = dict([*list(self._points.items())[1 - KEPT_POINTS :], (w.tobytes(), at)])
         return at, float(sum(one.curvature for one in seen))
@@ -457,16 +435,16 @@ class PartedObjective(Objective):
 
     def _total(self, point: Point) -> Total:
         """The sums at a point, which another view of the same objective may have evaluated."""
-        at: Any = point.at
+        at: Total = point.at
         if at.view == self._key:
-            return at  # type: ignore[no-any-return]
-        w = point.scores.w  # type: ignore[attr-defined]
+            return at
+        w = point.scores.w
         return self._points.get(w.tobytes()) or self._look(w)[0]
 
-    def _sum(self, find: Callable[..., FloatArray], point: Point, *args: Any) -> FloatArray:
+    def _sum(self, find: Callable[..., FloatArray | None], point: Point, *args: Any) -> FloatArray:
         """Σ over the parts of what they find at a point."""
-        w = point.scores.w  # type: ignore[attr-defined]
-        return ordered_sum(self._shares.ask(find, w, self._view, self.features.hint, *args))
+        shares = self.loss.shares.ask(find, point.scores.w, self._view, self.features.hint, *args)
+        return ordered_sum(share for share in shares if share is not None)
 
 
 def merged(facts: list[Facts]) -> Facts:

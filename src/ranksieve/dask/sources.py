@@ -6,7 +6,7 @@ import glob
 import operator
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from distributed import Future
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import shortened
 from ranksieve.dask.cluster import Cluster, located
-from ranksieve.dask.dataset import DistributedDataset, Part
+from ranksieve.dask.dataset import DistributedDataset, Layout, Part
 from ranksieve.data.dataset import Dataset, take_rows
 from ranksieve.data.matrix import is_sparse, stack
 from ranksieve.data.queries import Queries, as_id_array
@@ -296,50 +296,69 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Where the rows of each piece are, so that scores can be put in their order.
+class Run:
+    """Neighbouring pieces that become one part: their numbers, names, rows on a worker, and summaries.
 
-    ``sizes`` are those of the pieces; ``origins`` has, for each part, the pieces that its rows are from, and
-    a future of each row's (piece, row), or None if they are all rows of these pieces, in order. ``frame`` is
-    the Dask DataFrame that the pieces are the partitions of, if there is one.
+    ``leaving`` has the queries whose rows go to other runs, by the number of that run.
     """
 
-    sizes: list[int]
-    origins: list[tuple[list[int], Future | None]]
-    frame: Any
+    pieces: range
+    names: Sequence[str]
+    rows: Future
+    summaries: list[Summary | None]
+    leaving: dict[int, list[Any]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.names[0] if len(self.names) == 1 else f"{self.names[0]} to {self.names[-1]}"
+
+    @property
+    def gone(self) -> list[Any]:
+        """All queries that leave."""
+        return [query for queries in self.leaving.values() for query in queries]
+
+    @property
+    def ids(self) -> list[Any]:
+        """The queries in order of first appearance, without those that leave."""
+        here = dict.fromkeys(query for one in self.summaries if one is not None for query in one.ids.tolist())
+        gone = set(self.gone)
+        return [query for query in here if query not in gone]
 
 
 def lay_out(cluster: Cluster, source: Source, shuffle: bool, n_parts: int | None) -> DistributedDataset:
     """Read the pieces on the workers, and make of them parts that hold whole queries."""
-    runs = _runs(len(source.pieces), n_parts or cluster.n_threads)
-    names = [_named(source.pieces[run.start : run.stop]) for run in runs]
-    raw = [
-        cluster.submit(
-            read_run, [(source.pieces[k].name, source.pieces[k].read, *source.pieces[k].args) for k in run]
-        )
-        for run in runs
-    ]
-    found = cluster.round(names, summaries, raw)
-    _check_rows(found)
-    columns, kind = _common_columns(source.pieces, [one for part in found for one in part])
-    moves = _moves(found)
-    if moves and not shuffle:
-        query, (first, *others) = next(iter(moves.items()))
-        reason = (
-            f"query {query} is in {names[first]} and in {names[others[0]]}; sort the data by query, or "
-            "choose `shuffle=True`"
-        )
-        raise DataError(None, None, reason)
-    return _arranged(cluster, source, runs, names, raw, found, (columns, kind), moves)
+    runs = _read(cluster, source.pieces, n_parts or cluster.n_threads)
+    summaries = {name: one for run in runs for name, one in zip(run.names, run.summaries, strict=True)}
+    known = {name: one for name, one in summaries.items() if one is not None}
+    if not known:
+        raise DataError(None, None, "the source has no rows; a data set needs at least one document")
+    columns = _common_columns(known)
+    _note_moves(runs, shuffle)
+    parts: list[Part] = []
+    ids: list[Any] = []
+    for k, run in enumerate(runs):
+        if here := run.ids:
+            parts.append(_part(cluster, runs, k, columns, len(ids) + np.arange(len(here))))
+            ids += here
+    profiles = {one.profile for one in known.values()}
+    sizes = [0 if one is None else one.n_rows for run in runs for one in run.summaries]
+    return DistributedDataset(
+        cluster, parts, columns[0], as_id_array(ids), columns[1], Layout(sizes, source.frame), source.name,
+        profiles.pop() if len(profiles) == 1 else None,
+    )  # fmt: skip
 
 
-def _runs(n_pieces: int, n_parts: int) -> list[range]:
-    cuts = np.linspace(0, n_pieces, min(n_pieces, n_parts) + 1).round().astype(int).tolist()
-    return [range(a, b) for a, b in pairwise(cuts)]
-
-
-def _named(pieces: Sequence[Piece]) -> str:
-    return pieces[0].name if len(pieces) == 1 else f"{pieces[0].name} to {pieces[-1].name}"
+def _read(cluster: Cluster, pieces: Sequence[Piece], n_parts: int) -> list[Run]:
+    """The pieces in runs of about as many each."""
+    cuts = np.linspace(0, len(pieces), min(len(pieces), n_parts) + 1).round().astype(int).tolist()
+    runs = []
+    for a, b in pairwise(cuts):
+        rows = cluster.submit(read_run, [(piece.name, piece.read, *piece.args) for piece in pieces[a:b]])
+        runs.append(Run(range(a, b), [piece.name for piece in pieces[a:b]], rows, []))
+    answers = cluster.round([run.name for run in runs], summaries, [run.rows for run in runs])
+    for run, summary in zip(runs, answers, strict=True):
+        run.summaries.extend(summary)
+    return runs
 
 
 def read_run(run: list[tuple[Any, ...]]) -> list[Dataset | None]:
@@ -367,29 +386,22 @@ def _kind(data: Dataset) -> str:
     return "sparse" if is_sparse(data.X) else str(data.X.dtype.name)
 
 
-def _check_rows(found: list[list[Summary | None]]) -> None:
-    if all(one is None for part in found for one in part):
-        raise DataError(None, None, "the source has no rows; a data set needs at least one document")
-
-
-def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tuple[tuple[str, ...], str]:
+def _common_columns(known: dict[str, Summary]) -> tuple[tuple[str, ...], str]:
     """The columns of the first piece, which all must have in some order, and a kind that holds all values."""
-    known = [(piece.name, one) for piece, one in zip(pieces, found, strict=True) if one is not None]
-    where, first = known[0]
-    for name, one in known:
-        for here, there, lacks in ((first, one, name), (one, first, where)):
-            if lacking := [column for column in here.names if column not in set(there.names)]:
-                other = where if lacks == name else name
+    where, first = next(iter(known.items()))
+    for name, one in known.items():
+        for has, lacks in (((where, first), (name, one)), ((name, one), (where, first))):
+            if lacking := [column for column in has[1].names if column not in set(lacks[1].names)]:
                 reason = (
-                    f"lacks the column {shortened(lacking, NAMED)}, which {other} has; all need the same "
+                    f"lacks the column {shortened(lacking, NAMED)}, which {has[0]} has; all need the same "
                     "columns"
                 )
-                raise DataError(lacks, None, reason)
-    for name, one in known:
+                raise DataError(lacks[0], None, reason)
+    for name, one in known.items():
         if one.weighted != first.weighted:
             having, without = (where, name) if first.weighted else (name, where)
             raise DataError(without, None, f"has no document weights, but {having} has; give both or neither")
-    kinds = {one.kind for _, one in known}
+    kinds = {one.kind for one in known.values()}
     if len(kinds) == 1:
         return first.names, kinds.pop()
     if "sparse" in kinds:
@@ -399,70 +411,38 @@ def _common_columns(pieces: Sequence[Piece], found: list[Summary | None]) -> tup
     return first.names, str(np.result_type(*kinds).name)
 
 
-def _moves(found: list[list[Summary | None]]) -> dict[Any, list[int]]:
-    """The queries whose rows are in several parts, with these parts in order."""
+def _note_moves(runs: Sequence[Run], shuffle: bool) -> None:
+    """Let queries whose rows are in several runs leave all but the first of these."""
     home: dict[Any, int] = {}
-    moves: dict[Any, list[int]] = {}
-    for part, pieces in enumerate(found):
-        here = {query for one in pieces if one is not None for query in one.ids.tolist()}
-        for query in here:
-            if query in home:
-                moves.setdefault(query, [home[query]]).append(part)
-            else:
-                home[query] = part
-    return moves
+    for k, run in enumerate(runs):
+        for query in run.ids:
+            first = home.setdefault(query, k)
+            if first == k:
+                continue
+            if not shuffle:
+                reason = (
+                    f"query {query} is in {runs[first].name} and in {run.name}; sort the data by query, or "
+                    "choose `shuffle=True`"
+                )
+                raise DataError(None, None, reason)
+            run.leaving.setdefault(first, []).append(query)
 
 
-def _arranged(
-    cluster: Cluster,
-    source: Source,
-    runs: list[range],
-    names: list[str],
-    raw: list[Future],
-    found: list[list[Summary | None]],
-    columns: tuple[tuple[str, ...], str],
-    moves: dict[Any, list[int]],
-) -> DistributedDataset:
-    """Parts with the rows that are to be in them, and what the client knows of them."""
-    leaving: list[dict[int, list[Any]]] = [{} for _ in raw]  # of each part: to which part which queries go
-    for query, (first, *others) in moves.items():
-        for part in others:
-            leaving[part].setdefault(first, []).append(query)
-    gone = [[query for queries in to.values() for query in queries] for to in leaving]
-    coming: list[list[Future]] = [[] for _ in raw]
-    for part, to in enumerate(leaving):
-        for target, queries in to.items():
-            coming[target].append(cluster.submit(taken, raw[part], columns, queries, runs[part].start))
-    parts: list[Part] = []
-    ids: list[Any] = []
-    origins: list[tuple[list[int], Future | None]] = []
-    for part, name in enumerate(names):
-        here = _ids(found[part], set(gone[part]))
-        if not here:
-            continue
-        sources, origin = list(runs[part]), None
-        if gone[part] or coming[part]:
-            both = cluster.submit(arranged, raw[part], columns, gone[part], coming[part], runs[part].start)
-            rows, origin = (cluster.submit(operator.itemgetter(k), both) for k in (0, 1))
-            sources += [k for other, to in enumerate(leaving) if part in to for k in runs[other]]
-        else:
-            rows = cluster.submit(whole, raw[part], columns)
-        parts.append(Part(name, rows, len(ids) + np.arange(len(here))))
-        origins.append((sources, origin))
-        ids += here
-    pieces = [one for part in found for one in part]
-    profiles = {one.profile for one in pieces if one is not None}
-    layout = Layout([0 if one is None else one.n_rows for one in pieces], origins, source.frame)
-    return DistributedDataset(
-        cluster, parts, columns[0], as_id_array(ids), columns[1], layout, source.name,
-        profiles.pop() if len(profiles) == 1 else None,
-    )  # fmt: skip
-
-
-def _ids(pieces: list[Summary | None], gone: set[Any]) -> list[Any]:
-    """The queries of a part in order of first appearance, without those that go elsewhere."""
-    given = [query for one in pieces if one is not None for query in one.ids.tolist()]
-    return [query for query in dict.fromkeys(given) if query not in gone]
+def _part(
+    cluster: Cluster, runs: Sequence[Run], k: int, columns: tuple[tuple[str, ...], str], numbers: IntArray
+) -> Part:
+    """The part of a run: without the rows that leave it, with those that come from other runs."""
+    run, others = runs[k], [other for other in runs if k in other.leaving]
+    if not (run.gone or others):
+        rows = cluster.submit(whole, run.rows, columns)
+        return Part(run.name, rows, numbers, list(run.pieces))
+    coming = [
+        cluster.submit(taken, other.rows, columns, other.leaving[k], other.pieces.start) for other in others
+    ]
+    both = cluster.submit(arranged, run.rows, columns, run.gone, coming, run.pieces.start)
+    rows, origin = (cluster.submit(operator.itemgetter(place), both) for place in (0, 1))
+    pieces = [piece for one in (run, *others) for piece in one.pieces]
+    return Part(run.name, rows, numbers, pieces, origin)
 
 
 Rows = tuple[Dataset, tuple[IntArray, IntArray]]
@@ -500,29 +480,23 @@ def _stacked(parts: Sequence[Dataset]) -> Dataset:
     )  # fmt: skip
 
 
-def _with_origin(pieces: list[Dataset | None], columns: tuple[tuple[str, ...], str], first: int) -> Rows:
-    """All rows of a run of pieces, of which ``first`` is the number of the first."""
-    data = whole(pieces, columns)
-    sizes = [0 if one is None else one.n_docs for one in pieces]
-    piece = np.repeat(np.arange(first, first + len(sizes)), sizes)
-    return data, (piece, np.concatenate([np.arange(size) for size in sizes]))
-
-
 def taken(
-    pieces: list[Dataset | None], columns: tuple[tuple[str, ...], str], queries: list[Any], first: int
+    pieces: list[Dataset | None],
+    columns: tuple[tuple[str, ...], str],
+    queries: list[Any],
+    first: int,
+    inside: bool = True,
 ) -> Rows:
-    """The rows of some queries."""
-    return _chosen(*_with_origin(pieces, columns, first), set(queries), True)
-
-
-def _chosen(data: Dataset, origin: tuple[IntArray, IntArray], queries: set[Any], inside: bool) -> Rows:
-    rows = np.flatnonzero(_among(data.qid, queries) == inside)
-    return data.select_rows(rows), (origin[0][rows], origin[1][rows])
+    """The rows of some queries of a run of pieces, or all others; ``first`` is the number of the first."""
+    data, sizes = whole(pieces, columns), [0 if one is None else one.n_docs for one in pieces]
+    rows = np.flatnonzero(_among(data.qid, set(queries)) == inside)
+    piece = np.repeat(np.arange(first, first + len(sizes)), sizes)
+    return data.select_rows(rows), (piece[rows], np.concatenate([np.arange(size) for size in sizes])[rows])
 
 
 def _among(qid: AnyArray, queries: set[Any]) -> BoolArray:
     """Which rows are of these queries."""
-    if qid.dtype == object:
+    if qid.dtype == object or not queries:
         return np.array([query in queries for query in qid])
     return np.isin(qid, as_id_array(list(queries)))
 
@@ -535,9 +509,6 @@ def arranged(
     first: int,
 ) -> Rows:
     """The rows of a run of pieces without those of some queries, and below them rows from elsewhere."""
-    data, origin = _with_origin(pieces, columns, first)
-    if gone:
-        data, origin = _chosen(data, origin, set(gone), False)
-    own = [(data, origin), *coming]
-    rows = [np.concatenate([one[1][k] for one in own]) for k in (0, 1)]
-    return _stacked([one[0] for one in own]), (rows[0], rows[1])
+    own = [taken(pieces, columns, gone, first, inside=False), *coming]
+    piece, row = (np.concatenate([origin[k] for _, origin in own]) for k in (0, 1))
+    return _stacked([data for data, _ in own]), (piece, row)

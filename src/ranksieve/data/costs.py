@@ -81,24 +81,19 @@ class FeatureCosts:
 
     def resolved(self, names: Sequence[str], subset: bool = False) -> FeatureCosts:
         """With the features that patterns match in their place; each matches something unless ``subset``."""
-        entries = [(feature, unit) for unit in self.units for feature in unit.features]
         present = frozenset(names)
-        patterns = {feature for feature, _ in entries if is_pattern(feature, present)}
+        prices = {name: (unit.group, unit.cost) for unit in self.units for name in unit.features}
+        patterns = {feature for feature in prices if is_pattern(feature, present)}
         if not patterns:
             return self
-        known = patterns.union(names)
-        if subset:
-            known -= {pattern for pattern in patterns if not matching(pattern, names)}
-        prices = [(feature, (unit.group, unit.cost)) for feature, unit in entries if feature in known]
-        found = by_column(prices, names, self.source, self.places)
-        matched = {names[j]: price for j, price in found.items() if names[j] not in self._unit_of}
+        used = {pattern for pattern in patterns if not subset or matching(pattern, names)}
+        entries = [(feature, price) for feature, price in prices.items() if feature in present | used]
+        columns = by_column(entries, names, self.source, self.places)
+        matched = {names[j]: price for j, price in columns.items() if names[j] not in prices}
         units = [CostUnit(name, cost, (name,)) for name, (group, cost) in matched.items() if group is None]
-        of_group: dict[str | None, list[str]] = {}
-        for name, (group, _) in matched.items():
-            of_group.setdefault(group, []).append(name)
         for unit in self.units:
             own = [feature for feature in unit.features if feature not in patterns]
-            more = [] if unit.group is None else of_group.get(unit.group, [])
+            more = [name for name, (group, _) in matched.items() if group == unit.group is not None]
             if own or more:
                 units.append(replace(unit, features=(*own, *more)))
         return replace(self, units=tuple(units))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -14,14 +13,15 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.features import columns_named
 from ranksieve.data.inputs import (
+    ENDS,
     as_document_weight,
     as_labels,
     as_matrix,
+    beyond,
     check_length,
     checked_names,
     numbered_names,
 )
-from ranksieve.data.magnitudes import ENDS, beyond
 from ranksieve.data.matrix import (
     buffers,
     first_not_finite,
@@ -31,6 +31,7 @@ from ranksieve.data.matrix import (
     taken_rows,
     widened,
 )
+from ranksieve.data.parts import in_parts
 from ranksieve.data.queries import (
     Queries,
     as_id_array,
@@ -98,35 +99,6 @@ class WithGaps(Sequence[Any]):
         if isinstance(index, slice) or np.ndim(index) > 0:
             return WithGaps(values[index], self.gaps[index])
         return None if self.gaps[index] else values[index]
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-class Parts(ABC, Generic[T]):
-    """One object per part of a data set."""
-
-    @abstractmethod
-    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
-        """What ``find(object, *args)`` gives for each part."""
-
-    @abstractmethod
-    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
-        """What ``find(object, *args)`` gives for each query of a part, for all queries in their order."""
-
-
-class PartsInMemory(Parts[T]):
-    """The one object of data in memory."""
-
-    def __init__(self, part: T) -> None:
-        self._part = part
-
-    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
-        return [find(self._part, *args)]
-
-    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
-        return find(self._part, *args)
 
 
 FINGERPRINT_DIGITS = 16
@@ -238,6 +210,11 @@ class Dataset:
         return self.queries.n_queries
 
     @property
+    def query_sizes(self) -> IntArray:
+        """Documents per query."""
+        return self.queries.sizes
+
+    @property
     def query_ids(self) -> AnyArray:
         """One id per query, in order of first appearance."""
         return self.queries.ids
@@ -329,53 +306,20 @@ class Dataset:
         """The rows of the chosen queries, query after query in the order given."""
         return self.select_rows(np.concatenate([self.queries.rows_of(q) for q in queries.tolist()]))
 
-    # Data in memory are one part; those of :class:`ranksieve.data.remote.RemoteDataset` are many.
-
-    def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
-        """What ``make(part, *shares)`` gives for each part, kept where the part is, to be asked for results.
-
-        ``per_query`` are arrays with one entry per query, of which each part gets its own.
-        """
-        return PartsInMemory(make(self, *per_query))
-
-    def in_parts(self, find: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
-        """What ``find(part, *shares)`` gives for each part."""
-        return [find(self, *per_query)]
-
-    def for_queries(self, find: Callable[..., AnyArray], *per_query: AnyArray | None) -> AnyArray:
-        """What ``find(part, *shares)`` gives for each query of a part, for all queries."""
-        return find(self, *per_query)
-
     def joined(self, other: Dataset) -> Dataset:
         """The rows of both, of the same features; queries of the other stay apart from those of this one."""
-        return joined(self, other)
-
-    def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
-        """The data with ``change`` made to each part; queries and their order stay."""
-        return change(self)
-
-
-def joined(first: Dataset, second: Dataset) -> Dataset:
-    """The rows of both, of the same features; queries of the second stay apart from those of the first."""
-    shared = set(first.queries.ids.tolist()) & set(second.queries.ids.tolist())
-    ids = [first.qid, second.qid]
-    if shared or first.qid.dtype != second.qid.dtype:
-        ids = [queries.restore(queries.query_of_grouped) for queries in (first.queries, second.queries)]
-        ids[1] = ids[1] + first.n_queries
-    return Dataset(
-        stack([first.X, second.X]), np.concatenate([first.y, second.y]), np.concatenate(ids),
-        first.feature_names, profile=first.profile, document_weight=_joined_weights(first, second),
-    )  # fmt: skip
-
-
-def _joined_weights(first: Dataset, second: Dataset) -> FloatArray | None:
-    given = [data.document_weight for data in (first, second)]
-    if all(weight is None for weight in given):
-        return None
-    sizes = (first.n_docs, second.n_docs)
-    return np.concatenate(
-        [np.ones(n) if weight is None else weight for n, weight in zip(sizes, given, strict=True)]
-    )
+        shared = set(self.queries.ids.tolist()) & set(other.queries.ids.tolist())
+        ids = [self.qid, other.qid]
+        if shared or self.qid.dtype != other.qid.dtype:
+            ids = [data.queries.of_rows(np.arange(data.n_queries)) for data in (self, other)]
+            ids[1] = ids[1] + self.n_queries
+        weight = None
+        if self.document_weight is not None or other.document_weight is not None:
+            weight = np.concatenate([self.row_weights(), other.row_weights()])
+        return Dataset(
+            stack([self.X, other.X]), np.concatenate([self.y, other.y]), np.concatenate(ids),
+            self.feature_names, profile=self.profile, document_weight=weight,
+        )  # fmt: skip
 
 
 def take_rows(values: Any, index: IntArray | slice) -> Any:
@@ -389,7 +333,7 @@ def take_rows(values: Any, index: IntArray | slice) -> Any:
 
 def check_finite(data: Dataset, allow_missing: bool = False) -> None:
     """Refuse data with an infinite or, unless allowed, missing feature, naming the first."""
-    data.in_parts(partial(_check_finite, allow_missing=allow_missing))
+    in_parts(data, partial(_check_finite, allow_missing=allow_missing))
 
 
 def _check_finite(data: Dataset, allow_missing: bool) -> None:
@@ -410,7 +354,7 @@ def fingerprint(data: Dataset) -> str:
     That of data in several parts is made of the names of the parts, so it tells them from the same rows in
     other parts.
     """
-    names = data.in_parts(_fingerprint)
+    names = in_parts(data, _fingerprint)
     if len(names) == 1:
         return names[0]
     return hashlib.sha256("".join(names).encode()).hexdigest()[:FINGERPRINT_DIGITS]

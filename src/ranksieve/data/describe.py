@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -15,6 +15,7 @@ from ranksieve._types import AnyArray, BoolArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import column_reader
 from ranksieve.data.matrix import dense_rows, is_sparse, nonzero_entries
+from ranksieve.data.parts import in_parts
 from ranksieve.data.queries import Queries
 from ranksieve.errors import ParameterError
 
@@ -174,14 +175,10 @@ class Description:
 
 def describe(dataset: Dataset) -> Description:
     """Count documents, queries, pairs and labels; find constant, duplicate and missing features."""
-    names, pairs, sizes = (
-        np.array(dataset.feature_names),
-        dataset.pairs_per_query,
-        dataset.for_queries(_sizes),
-    )
-    figures = dataset.in_parts(_figures)
-    labels = sum((Counter(one.labels) for one in figures), Counter())
-    columns = _merged([one.columns for one in figures])
+    names, pairs, sizes = np.array(dataset.feature_names), dataset.pairs_per_query, dataset.query_sizes
+    parts, label_counts, scattered = zip(*in_parts(dataset, _figures), strict=True)
+    labels: Counter[float] = sum(label_counts, Counter())
+    columns = _merged(parts)
     missing = {str(names[j]): int(columns.missing[j]) for j in np.flatnonzero(columns.missing)}
     return Description(
         n_docs=dataset.n_docs,
@@ -194,7 +191,7 @@ def describe(dataset: Dataset) -> Description:
         n_pairs=int(pairs.sum()),
         n_queries_without_pairs=int(np.sum(pairs == 0)),
         n_single_document_queries=int(np.sum(sizes == 1)),
-        n_scattered_queries=sum(one.n_scattered for one in figures),
+        n_scattered_queries=sum(scattered),
         constant_features=tuple(names[~columns.varies].tolist()),
         constant_within_queries=tuple(names[~columns.varies_within].tolist()),
         duplicate_features=tuple(tuple(names[group].tolist()) for group in _duplicates(dataset, columns.key)),
@@ -210,23 +207,11 @@ def varying_columns(dataset: Dataset) -> BoolArray:
     return Columns.of(dataset).varies_within
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What can be said of a part of the data alone."""
-
-    columns: Columns
-    labels: dict[float, int]
-    n_scattered: int
-
-
-def _figures(part: Dataset) -> Figures:
+def _figures(part: Dataset) -> tuple[Columns, Counter[float], int]:
+    """What can be said of a part alone: its columns, how often each label occurs, its scattered queries."""
     labels, counts = np.unique(part.y, return_counts=True)
-    counted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    return Figures(Columns.of(part), counted, _n_scattered(part.queries))
-
-
-def _sizes(part: Dataset) -> IntArray:
-    return part.queries.sizes
+    counter = Counter(dict(zip(labels.tolist(), counts.tolist(), strict=True)))
+    return Columns.of(part), counter, _n_scattered(part.queries)
 
 
 def _n_scattered(queries: Queries) -> int:
@@ -263,7 +248,7 @@ class Columns:
         return cls(varies, varies_within, np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.uint64), first)
 
 
-def _merged(parts: list[Columns]) -> Columns:
+def _merged(parts: Sequence[Columns]) -> Columns:
     """What is found out of all parts together."""
     total = parts[0]
     for part in parts[1:]:
@@ -352,7 +337,7 @@ def _duplicates(dataset: Dataset, key: AnyArray) -> list[list[int]]:
         return []
     groups: dict[tuple[int, ...], list[int]] = {}
     columns = [j for run in candidates for j in run]
-    for j, *alike in zip(columns, *dataset.in_parts(partial(_alike, candidates=candidates)), strict=True):
+    for j, *alike in zip(columns, *in_parts(dataset, partial(_alike, candidates=candidates)), strict=True):
         groups.setdefault(tuple(alike), []).append(j)
     return sorted(group for group in groups.values() if len(group) > 1)
 

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, TypeVar
@@ -15,10 +16,10 @@ from weakref import finalize
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix, PathLike
-from ranksieve.data.dataset import Dataset, Parts, take_rows
-from ranksieve.data.matrix import is_streamed
+from ranksieve.data.dataset import Dataset, take_rows
+from ranksieve.data.matrix import RowRange, StreamedMatrix, is_streamed
+from ranksieve.data.parts import InParts, Parts
 from ranksieve.data.queries import Queries, few_queries, queries_in_order
-from ranksieve.data.streamed import RowRange, StreamedMatrix
 from ranksieve.errors import DataError, ParameterError
 
 
@@ -129,9 +130,12 @@ def spooled(X: StreamedMatrix, rows: IntArray) -> DiskMatrix:
     folder, size = tempfile.gettempdir(), len(rows) * X.shape[1] * X.dtype.itemsize
     file = tempfile.TemporaryFile()  # noqa: SIM115 — open for as long as there is the matrix
     try:
-        _write(X, rows, starts, file)
+        for begin, end in pairwise(starts.tolist()):
+            write_block(file, X[rows[begin:end]], X.dtype)
+        file.flush()
     except BaseException as error:
-        _closed(file)
+        with suppress(OSError):  # its last bytes may have no room
+            file.close()
         if not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
             raise
         raise OSError(
@@ -139,18 +143,6 @@ def spooled(X: StreamedMatrix, rows: IntArray) -> DiskMatrix:
             "order; make room, or name another folder in TMPDIR"
         ) from None
     return SpooledMatrix(folder, starts, X.shape[1], X.dtype, file)
-
-
-def _write(X: StreamedMatrix, rows: IntArray, starts: IntArray, file: IO[bytes]) -> None:
-    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        write_block(file, X[rows[begin:end]], X.dtype)
-    file.flush()
-
-
-def _closed(file: IO[bytes]) -> None:
-    """Close a file whose last bytes may have no room."""
-    with suppress(OSError):
-        file.close()
 
 
 class SpooledMatrix(DiskMatrix):
@@ -166,7 +158,7 @@ IN_MEMORY = 2**28  # bytes of chosen rows that are held in memory
 PART_ROWS = 2**16  # documents that are looked at together where a part is enough
 
 
-class DiskDataset(Dataset):
+class DiskDataset(Dataset, InParts):
     """Judged documents on disk, query by query; only what is asked for is read.
 
     ``X`` is a :class:`StreamedMatrix`. Rows of one query are together, so ``queries`` needs sizes alone, and
@@ -221,10 +213,14 @@ class DiskDataset(Dataset):
         query = np.searchsorted(self.queries.offsets, rows, side="right") - 1
         starts = np.flatnonzero(np.diff(query, prepend=-1))
         sizes = np.diff(np.append(starts, len(rows)))
+        queries = queries_in_order(self.queries.ids[query[starts]], sizes)
+        return self._part(spooled(self.X, rows), rows, queries)
+
+    def _part(self, X: StreamedMatrix, rows: IntArray | slice, queries: Queries) -> DiskDataset:
+        """Some rows, whose features are X, without their names and texts."""
         return DiskDataset(
-            spooled(self.X, rows), self.y[rows], queries_in_order(self.queries.ids[query[starts]], sizes),
-            self.feature_names, truth=self.truth, source=self.source, profile=self.profile,
-            document_weight=take_rows(self.document_weight, rows),
+            X, self.y[rows], queries, self.feature_names, truth=self.truth, source=self.source,
+            profile=self.profile, document_weight=take_rows(self.document_weight, rows),
         )  # fmt: skip
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
@@ -238,12 +234,8 @@ class DiskDataset(Dataset):
     def part(self, first: int, last: int) -> DiskDataset:
         """The queries first..last, still on disk."""
         begin, end = self.queries.offsets[[first, last]].tolist()
-        ids, sizes = self.queries.ids[first:last], self.queries.sizes[first:last]
-        return DiskDataset(
-            RowRange(self.X, begin, end), self.y[begin:end], queries_in_order(ids, sizes), self.feature_names,
-            truth=self.truth, source=self.source, profile=self.profile,
-            document_weight=take_rows(self.document_weight, slice(begin, end)),
-        )  # fmt: skip
+        queries = queries_in_order(self.queries.ids[first:last], self.queries.sizes[first:last])
+        return self._part(RowRange(self.X, begin, end), slice(begin, end), queries)
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
         """The chosen rows, in the order given, in memory."""

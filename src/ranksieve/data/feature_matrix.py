@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import local
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ranksieve._parallel import map_blocks, map_shares, split_blocks
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.data.magnitudes import check_features
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.inputs import check_features
 from ranksieve.data.matrix import (
+    StreamedMatrix,
     dense_block,
     in_rows,
     is_sparse,
@@ -21,7 +23,6 @@ from ranksieve.data.matrix import (
     with_columns,
 )
 from ranksieve.data.queries import Queries
-from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.kernels.linear import (
     add_column_sums,
     add_columns,
@@ -41,17 +42,100 @@ Read: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
 """The rows first..last, and the places of some columns in them."""
 
 
-class FeatureMatrix:
-    """X, dense float32/float64 (also memory-mapped) or CSR, read in fixed blocks of rows.
+def feature_matrix(
+    X: Matrix,
+    queries: Queries,
+    cuts: IntArray,
+    names: Sequence[str] | None = None,
+    extremes: tuple[FloatArray, FloatArray] | None = None,
+) -> FeatureMatrix:
+    """X as an objective reads it; ``cuts`` splits the queries into blocks of work.
 
-    It is copied only if it is dense, not in C order, and small enough (:func:`in_rows`).
+    ``extremes`` tells spread and largest value of each feature if X is but a part of the data. A sparse
+    matrix with columns far from zero is centred here, once.
+    """
+    spread, reach = extremes or spread_and_largest(X, queries, cuts)
+    varies = spread > 0
+    least = float(np.min(spread[varies], initial=np.inf))  # on this scale a constant must not make noise
+    columns = np.flatnonzero(reach > np.where(varies, FAR * spread, NOISY * least))
+    reach[columns] = spread[columns]
+    check_features(spread, reach, names)
+    far = NONE_FAR
+    if len(columns):
+        first = dense_block(X, queries.order[queries.offsets[:-1]], columns)
+        far = FarColumns(columns, first, queries.restore(queries.query_of_grouped))
+        if is_sparse(X):
+            values = dense_block(X, slice(None), columns)
+            X, far = with_columns(X, columns, values - first[far.query]), NONE_FAR
+    return _features(X, queries, far, varies, reach)
+
+
+def _features(X: Matrix, *args: Any) -> FeatureMatrix:
+    """The kind of feature matrix that X needs."""
+    if isinstance(X, StreamedMatrix):
+        return StreamedFeatures(X, *args)
+    values = in_rows(X)
+    return FeaturesByRows(X, *args) if values is None else DenseFeatures(values, *args)
+
+
+@dataclass(frozen=True, eq=False)
+class FarColumns:
+    """Columns whose values lie far from zero for their spread, and what is taken off them when they are read.
+
+    Only differences within a query count, so that is the value of the query's first document: ``first`` has
+    one row per query, ``query`` is the query of each row of X. So differences keep their digits.
+    """
+
+    columns: IntArray
+    first: FloatArray
+    query: IntArray
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def arrays(self) -> tuple[IntArray, FloatArray, IntArray]:
+        """As kernels take them."""
+        return self.columns, self.first, self.query
+
+    def weighted(self, w: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
+        """As kernels take them, with their weights."""
+        return self.columns, w[self.columns], self.first, self.query
+
+    def take_off(self, rows: IntArray, columns: IntArray, block: AnyArray) -> None:
+        """Centre the far ones among some columns of some rows, in place."""
+        _, among, far = np.intersect1d(columns, self.columns, return_indices=True)
+        if len(far):
+            block[:, among] -= self.first[self.query[rows]][:, far]
+
+    def restricted(self, columns: IntArray) -> FarColumns:
+        """Those among some columns of X, whose places are the columns then."""
+        if not len(self):
+            return self
+        _, places, among = np.intersect1d(columns, self.columns, return_indices=True)
+        return FarColumns(places, np.ascontiguousarray(self.first[:, among]), self.query)
+
+
+NO_COLUMNS = np.empty(0, dtype=np.int64)
+NONE_FAR = FarColumns(NO_COLUMNS, np.empty((0, 0)), NO_COLUMNS)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptColumns:
+    """Some columns side by side, ascending, the rows in grouped order."""
+
+    columns: IntArray
+    values: AnyArray
+
+    def places(self, columns: IntArray) -> IntArray:
+        return np.searchsorted(self.columns, columns)
+
+
+class FeatureMatrix(ABC):
+    """X, read in fixed blocks of rows; of far columns what :class:`FarColumns` leaves.
 
     Sums are in float64. Partial sums are added in block order, so results do not depend on the number of
-    threads, nor on where the values are read from.
-
-    Only differences within a query count. A feature whose values lie far from zero for their spread is
-    therefore read less the value of the query's first document, so that its differences keep their digits.
-    ``extremes`` tells spread and largest value of each feature if X is but a part of the data.
+    threads, nor on where the values are read from. Kinds of matrices differ in how some rows are multiplied.
 
     Attributes
     ----------
@@ -62,51 +146,40 @@ class FeatureMatrix:
     """
 
     def __init__(
-        self,
-        X: Matrix,
-        queries: Queries,
-        cuts: IntArray,
-        names: Sequence[str] | None = None,
-        extremes: tuple[FloatArray, FloatArray] | None = None,
+        self, X: Matrix, queries: Queries, far: FarColumns, varies: BoolArray, reach: FloatArray
     ) -> None:
-        self.X, self.queries = X, queries
+        self.X, self.queries, self.far, self.varies, self.reach = X, queries, far, varies, reach
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
-        self._kept: tuple[IntArray, AnyArray] | None = None  # columns side by side, in grouped order
+        self._kept: KeptColumns | None = None
         self._columns: dict[int, FloatArray] = {}
-        spread, largest = extremes or spread_and_largest(X, queries, cuts)
-        self.varies = spread > 0
-        self._far = np.flatnonzero(largest > np.where(self.varies, FAR * spread, NOISY * _least(spread)))
-        self.reach = largest
-        self.reach[self._far] = spread[self._far]
-        check_features(spread, self.reach, names)
-        self._centre_far()
-        self._values = in_rows(self.X)
 
-    def _centre_far(self) -> None:
-        """Keep the first value of each query in the far columns; a sparse matrix is centred here."""
-        self._query, self._first = np.empty(0, dtype=np.int64), np.empty((0, 0))
-        if not len(self._far):
-            return
-        queries = self.queries
-        self._query = queries.restore(queries.query_of_grouped)
-        self._first = dense_block(self.X, queries.order[queries.offsets[:-1]], self._far)
-        if is_sparse(self.X):
-            values = dense_block(self.X, slice(None), self._far)
-            self.X = with_columns(self.X, self._far, values - self._first[self._query])
-            self._far = self._far[:0]
+    @abstractmethod
+    def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
+        """Some rows of X times w."""
+
+    @abstractmethod
+    def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
+        """Some rows of Xᵀ times g, which has one number for each of them."""
+
+    @abstractmethod
+    def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
+        """Xᵀg for the rows between each two cuts."""
+
+    @abstractmethod
+    def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
+        """Write to ``block`` some columns of the rows start..stop, counted in grouped order."""
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Xw, in input order."""
-        used = self._used(w)
-        if used is not None and (kept := self._kept) is not None and _holds(kept[0], used):
-            values, places, weights = kept[1], np.searchsorted(kept[0], used), w[used]
-            parts = np.empty(len(values))
+        used, scores = self._used(w), np.empty(self.X.shape[0])
+        if used is not None and (kept := self._kept_with(used)) is not None:
+            values, places, weights = kept.values, kept.places(used), w[used]
+            far = NONE_FAR.weighted(w)  # these columns are centred already
             map_shares(
-                lambda a, b: chosen_products(values, places, weights, *NONE_FAR, a, b, parts[a:b]), self._cuts
+                lambda a, b: chosen_products(values, places, weights, *far, a, b, scores[a:b]), self._cuts
             )
-            return np.asarray(self.queries.restore(parts))
-        scores = np.empty(self.X.shape[0])
+            return np.asarray(self.queries.restore(scores))
 
         def work(first: int, last: int) -> None:
             scores[first:last] = self.scores_of(w, first, last)
@@ -116,33 +189,10 @@ class FeatureMatrix:
 
     def _used(self, w: FloatArray) -> IntArray | None:
         """The columns of the weights that are not 0, far ones last, if they are few."""
-        used = np.flatnonzero(w)
+        used, far = np.flatnonzero(w), self.far.columns
         if FEW * len(used) > self.n_features:
             return None
-        return np.concatenate([np.setdiff1d(used, self._far), np.intersect1d(used, self._far)])
-
-    def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
-        """Some rows of X times w."""
-        if self._values is None:
-            return np.asarray(self._rows(first, last) @ w)
-        scores, far = np.empty(last - first), (self._far, w[self._far], self._first, self._query)
-        used = self._used(w)
-        if used is None:
-            near = w.copy()
-            near[self._far] = 0.0
-            row_products(self._values, near, *far, first, last, scores)
-        else:
-            columns = used[: len(used) - np.count_nonzero(far[1])]
-            chosen_products(self._values, columns, w[columns], *far, first, last, scores)
-        return scores
-
-    def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
-        """Some rows of Xᵀ times g, which has one number for each of them."""
-        if self._values is None:
-            return np.asarray(self._rows(first, last).T @ g)
-        sums = np.zeros((1, self.n_features))
-        column_sums(self._values, g, self._far, self._first, self._query, np.array([first, last]), sums)
-        return np.asarray(sums[0])
+        return np.concatenate([np.setdiff1d(used, far), np.intersect1d(used, far)])
 
     def transposed(self, g: FloatArray) -> FloatArray:
         """Xᵀg, g in input order."""
@@ -152,31 +202,10 @@ class FeatureMatrix:
         """Some entries of Xᵀg, g in input order."""
         return self.transposed(g)[columns]
 
-    def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
-        """Xᵀg for the rows between each two cuts."""
-        if (values := self._values) is None:
-            return np.array(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], cuts))
-        sums = np.zeros((len(cuts) - 1, self.n_features))
-
-        def work(first: int, last: int) -> None:
-            rows, far = cuts[first : last + 1], (self._far, self._first, self._query)
-            column_sums(values, g[rows[0] : rows[-1]], *far, rows, sums[first:last])
-
-        map_shares(work, np.arange(len(cuts)))
-        return sums
-
-    def _rows(self, start: int, stop: int) -> Matrix:
-        block = rows_to_multiply(self.X, start, stop)
-        if not len(self._far):
-            return block
-        block = block.copy() if np.may_share_memory(block, self.X) else block
-        block[:, self._far] -= self._first[self._query[start:stop]]
-        return block
-
     def keep(self, columns: IntArray) -> None:
         """Copy some columns side by side, for scores and Hessians of these; less is read of X then."""
         kept = np.sort(columns)
-        kind = np.dtype(np.float64) if len(np.intersect1d(kept, self._far)) else self.X.dtype
+        kind = np.dtype(np.float64) if len(np.intersect1d(kept, self.far.columns)) else self.X.dtype
         n_bytes = self.queries.n_rows * len(kept) * kind.itemsize
         if n_bytes > KEPT_BYTES or 2 * len(kept) > self.n_features:
             self._kept = None
@@ -187,22 +216,21 @@ class FeatureMatrix:
             self._put_columns(first, last, kept, values[first:last])
 
         map_shares(work, self._cuts)
-        self._kept = (kept, values)
+        self._kept = KeptColumns(kept, values)
 
     def keeps(self, columns: IntArray) -> bool:
         """Whether these columns are kept side by side."""
-        kept = self._kept
-        return kept is not None and _holds(kept[0], columns)
+        return self._kept_with(columns) is not None
+
+    def _kept_with(self, columns: IntArray) -> KeptColumns | None:
+        kept = self._kept  # read once: another thread may keep others
+        return kept if kept is not None and set(kept.columns.tolist()) >= set(columns.tolist()) else None
 
     def reader(self, columns: IntArray) -> Read:
         """Reads some columns of rows that are counted in grouped order; not to be written to."""
-        if (kept := self._kept) is not None and _holds(kept[0], columns):
-            held, block = kept
-            places = np.searchsorted(held, columns)
-            return lambda a, b: (block[a:b], places)
-        values = self._values
-        if values is not None and not len(self._far) and self.queries.contiguous:
-            return lambda a, b: (values[a:b], columns)
+        if (kept := self._kept_with(columns)) is not None:
+            values, places = kept.values, kept.places(columns)
+            return lambda a, b: (values[a:b], places)
         places = np.arange(len(columns))
         return lambda a, b: (self._grouped_columns(a, b, columns), places)
 
@@ -225,58 +253,82 @@ class FeatureMatrix:
         self._put_columns(start, stop, columns, block)
         return block
 
-    def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
-        rows = self.queries.rows_between(start, stop)
-        if self._values is not None:
-            gather(self._values, rows, columns, block)
-        else:
-            block[:] = dense_block(self.X, slice(start, stop) if self.queries.contiguous else rows, columns)
-        self._centre_block(rows, columns, block)
-
-    def _centre_block(self, rows: IntArray, columns: IntArray, block: AnyArray) -> None:
-        """Take the first value of each query off the far ones among some columns of some rows."""
-        _, among, far = np.intersect1d(columns, self._far, return_indices=True)
-        if len(far):
-            block[:, among] -= self._first[self._query[rows]][:, far]
-
     def restricted(self, columns: IntArray) -> FeatureMatrix:
         """Some columns only."""
-        part = object.__new__(type(self))
-        part.__dict__ |= self.__dict__
-        part.X = self.X[:, columns] if self._values is None else np.take(self._values, columns, axis=1)
-        part.n_features, part._kept, part._columns = len(columns), None, {}
-        part._values = in_rows(part.X)
-        part.varies, part.reach = self.varies[columns], self.reach[columns]
-        _, part._far, among = np.intersect1d(columns, self._far, return_indices=True)
-        if len(self._far):
-            part._first = np.ascontiguousarray(self._first[:, among])
-        return part
+        X, far = self._some_columns(columns), self.far.restricted(columns)
+        return _features(X, self.queries, far, self.varies[columns], self.reach[columns])
+
+    def _some_columns(self, columns: IntArray) -> Matrix:
+        return self.X[:, columns]
 
 
-NONE_FAR = (np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+class DenseFeatures(FeatureMatrix):
+    """A dense array of float32 or float64 in C order (also memory-mapped), which kernels read row by row."""
+
+    def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
+        scores, far, used = np.empty(last - first), self.far.weighted(w), self._used(w)
+        if used is None:
+            near = w.copy()
+            near[self.far.columns] = 0.0
+            row_products(self.X, near, *far, first, last, scores)
+        else:
+            columns = used[: len(used) - np.count_nonzero(far[1])]
+            chosen_products(self.X, columns, w[columns], *far, first, last, scores)
+        return scores
+
+    def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
+        sums = np.zeros((1, self.n_features))
+        column_sums(self.X, g, *self.far.arrays, np.array([first, last]), sums)
+        return np.asarray(sums[0])
+
+    def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
+        sums = np.zeros((len(cuts) - 1, self.n_features))
+
+        def work(first: int, last: int) -> None:
+            rows = cuts[first : last + 1]
+            column_sums(self.X, g[rows[0] : rows[-1]], *self.far.arrays, rows, sums[first:last])
+
+        map_shares(work, np.arange(len(cuts)))
+        return sums
+
+    def reader(self, columns: IntArray) -> Read:
+        if self.keeps(columns) or len(self.far) or not self.queries.contiguous:
+            return super().reader(columns)
+        return lambda a, b: (self.X[a:b], columns)
+
+    def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
+        rows = self.queries.rows_between(start, stop)
+        gather(self.X, rows, columns, block)
+        self.far.take_off(rows, columns, block)
+
+    def _some_columns(self, columns: IntArray) -> Matrix:
+        return np.take(self.X, columns, axis=1)
 
 
-def chosen_columns(values: AnyArray, places: IntArray) -> FloatArray:
-    """Some columns, in float64 and C order."""
-    return np.ascontiguousarray(values[:, places], dtype=np.float64)
+class FeaturesByRows(FeatureMatrix):
+    """A CSR matrix, or an array that takes too much memory to be put in row order: products of some rows."""
 
+    def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
+        return np.asarray(self._rows(first, last) @ w)
 
-def ordered_sum(parts: Iterable[FloatArray]) -> FloatArray:
-    """The sum of arrays, from the first to the last, each taken when the one before has been added."""
-    parts = iter(parts)
-    total = np.array(next(parts), dtype=np.float64)
-    for part in parts:
-        total += part
-    return total
+    def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
+        return np.asarray(self._rows(first, last).T @ g)
 
+    def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
+        return np.array(map_blocks(lambda a, b: self._rows(a, b).T @ g[a:b], cuts))
 
-def _holds(kept: IntArray, columns: IntArray) -> bool:
-    return set(kept.tolist()) >= set(columns.tolist())
+    def _rows(self, start: int, stop: int) -> Matrix:
+        block = rows_to_multiply(self.X, start, stop)
+        if not len(self.far):
+            return block
+        block = block.copy() if np.may_share_memory(block, self.X) else block
+        block[:, self.far.columns] -= self.far.first[self.far.query[start:stop]]
+        return block
 
-
-def _least(spread: FloatArray) -> float:
-    """The smallest spread of a feature that varies: the scale on which a constant must not make noise."""
-    return float(np.min(spread[spread > 0], initial=np.inf))
+    def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
+        rows = self.queries.rows_between(start, stop)
+        block[:] = dense_block(self.X, slice(start, stop) if self.queries.contiguous else rows, columns)
+        self.far.take_off(rows, columns, block)
 
 
 PIECE_ROWS = 20_000  # read at a time
@@ -319,16 +371,16 @@ class StreamedFeatures(FeatureMatrix):
     """
 
     def __init__(
-        self,
-        X: StreamedMatrix,
-        queries: Queries,
-        cuts: IntArray,
-        names: Sequence[str] | None = None,
-        extremes: tuple[FloatArray, FloatArray] | None = None,
+        self, X: StreamedMatrix, queries: Queries, far: FarColumns, varies: BoolArray, reach: FloatArray
     ) -> None:
-        super().__init__(X, queries, cuts, names, extremes)
+        super().__init__(X, queries, far, varies, reach)
         self.passes, self._latest = Passes(self.n_features), local()
         self.passes.add(self.n_features)  # that over the ranges of the features
+
+    def restricted(self, columns: IntArray) -> FeatureMatrix:
+        part: Any = super().restricted(columns)
+        part.passes = self.passes
+        return part  # type: ignore[no-any-return]
 
     def scores(self, w: FloatArray) -> FloatArray:
         used = np.flatnonzero(w)
@@ -340,25 +392,20 @@ class StreamedFeatures(FeatureMatrix):
         used, scores = self._used(w), np.zeros(last - first)
         if used is None:
             return self._scores_of_many(w, first, last)
-        far = np.intersect1d(used, self._far)
-        among, weights = np.searchsorted(self._far, far), w[used]
+        far = np.intersect1d(used, self.far.columns)
+        among, weights = np.searchsorted(self.far.columns, far), w[used]
         for a, b, columns in self._pieces(first, last, used):
-            add_columns(
-                columns,
-                weights,
-                len(used) - len(far),
-                *self._shifts(a, b, among),
-                scores[a - first : b - first],
-            )
+            part = scores[a - first : b - first]
+            add_columns(columns, weights, len(used) - len(far), *self._shifts(a, b, among), part)
         return scores
 
     def _scores_of_many(self, w: FloatArray, first: int, last: int) -> FloatArray:
         used, scores, near = np.flatnonzero(w), np.empty(last - first), w.copy()
-        near[self._far] = 0.0
+        near[self.far.columns] = 0.0
         for a, b, values in self._chunks(first, last, used):
             wide = np.zeros((b - a, self.n_features), values.dtype)
             wide[:, used] = values
-            far = (self._far, w[self._far], *self._shifts(a, b))
+            far = (self.far.columns, w[self.far.columns], *self._shifts(a, b))
             row_products(wide, near, *far, 0, b - a, scores[a - first : b - first])
         return scores
 
@@ -388,39 +435,34 @@ class StreamedFeatures(FeatureMatrix):
 
     def _add_sums(self, g: FloatArray, first: int, last: int, columns: IntArray, sums: FloatArray) -> None:
         """Add to the one row of ``sums`` some rows of Xᵀ times g."""
-        _, far, among = np.intersect1d(columns, self._far, return_indices=True)
+        _, far, among = np.intersect1d(columns, self.far.columns, return_indices=True)
         for a, b, values in self._pieces(first, last, columns):
             add_column_sums(values, g[a - first : b - first], far, *self._shifts(a, b, among), sums[0])
 
     def reader(self, columns: IntArray) -> Read:
-        if self.keeps(columns):
-            return super().reader(columns)
-        self.passes.add(len(columns))
-        places = np.arange(len(columns))
-        return lambda a, b: (self._grouped_columns(a, b, columns), places)
+        if not self.keeps(columns):
+            self.passes.add(len(columns))
+        return super().reader(columns)
 
     def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
         if not self.queries.contiguous:
-            super()._put_columns(start, stop, columns, block)
+            rows = self.queries.rows_between(start, stop)
+            block[:] = dense_block(self.X, rows, columns)
+            self.far.take_off(rows, columns, block)
             return
         for a, b, values in self._chunks(start, stop, columns):
             block[a - start : b - start] = values
-            self._centre_block(np.arange(a, b), columns, block[a - start : b - start])
-
-    def restricted(self, columns: IntArray) -> FeatureMatrix:
-        part = super().restricted(columns)
-        part.__dict__["_latest"] = local()  # a piece is known by its columns, which have other numbers here
-        return part
+            self.far.take_off(np.arange(a, b), columns, block[a - start : b - start])
 
     def _shifts(self, first: int, last: int, among: IntArray | None = None) -> tuple[FloatArray, IntArray]:
         """What far columns (some ``among`` them) are read less of, and the query of some rows."""
-        if not len(self._far):
-            return NONE_FAR[2:]
-        query = self._query[first:last]
+        if not len(self.far):
+            return NONE_FAR.first, NONE_FAR.query
+        query = self.far.query[first:last]
         if among is None:
-            return self._first, query
+            return self.far.first, query
         queries, place = np.unique(query, return_inverse=True)
-        return np.ascontiguousarray(self._first[queries][:, among]), place
+        return np.ascontiguousarray(self.far.first[queries][:, among]), place
 
     def _chunks(self, first: int, last: int, columns: IntArray) -> Iterator[tuple[int, int, AnyArray]]:
         """(from, to, values in row order) of some columns, a few rows at a time."""
@@ -442,3 +484,17 @@ class StreamedFeatures(FeatureMatrix):
             self.X.read_ahead(end, min(2 * end - begin, self.X.shape[0]), columns)
             known = self._latest.piece = ((begin, end), columns, self.X.read(begin, end, columns).T)
         return np.asarray(known[2])
+
+
+def chosen_columns(values: AnyArray, places: IntArray) -> FloatArray:
+    """Some columns, in float64 and C order."""
+    return np.ascontiguousarray(values[:, places], dtype=np.float64)
+
+
+def ordered_sum(parts: Iterable[FloatArray]) -> FloatArray:
+    """The sum of arrays, from the first to the last, each taken when the one before has been added."""
+    parts = iter(parts)
+    total = np.array(next(parts), dtype=np.float64)
+    for part in parts:
+        total += part
+    return total

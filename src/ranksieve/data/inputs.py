@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve.data.magnitudes import ENDS, beyond
-from ranksieve.data.matrix import FLOATS, as_csr, is_sparse, is_streamed
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve.data.matrix import FLOATS, as_csr, dlpack_matrix, is_sparse, is_streamed
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.matrix import from_gpu, is_on_gpu
 
 HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")  # which no file in UTF-8 can hold
 NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called
+# Numbers to learn from are 0 or within these ends: so squares of squares, and sums and products of them, are
+# ordinary numbers, and single precision, in which LightGBM keeps weights, holds the numbers themselves.
+LEAST, LARGEST = 1e-30, 1e30
+ENDS = f"from {LEAST:g} to {LARGEST:g}"
 
 
 def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
@@ -26,23 +28,23 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
         return as_csr(X), None
     if is_streamed(X):
         return X, None
-    if is_on_gpu(X):
-        return from_gpu(X), None
+    if (elsewhere := dlpack_matrix(X)) is not None:
+        return elsewhere, None
     if is_frame(X):
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)
-    if matrix.ndim != 2:
-        raise ParameterError(
-            "X", matrix, f"must be two-dimensional (documents × features), got shape {matrix.shape}"
-        )
-    if matrix.dtype not in FLOATS:
-        matrix = _as_float(matrix)
-    if 0 in matrix.shape:
-        reason = (
-            f"there are {matrix.shape[0]} documents and {matrix.shape[1]} features; each must be at least 1"
-        )
+    check_shape(matrix)
+    return matrix if matrix.dtype in FLOATS else _as_float(matrix), names
+
+
+def check_shape(X: Any) -> None:
+    """Refuse features that are no matrix, or an empty one."""
+    shape = tuple(X.shape)
+    if len(shape) != 2:
+        raise ParameterError("X", X, f"must be two-dimensional (documents × features), got shape {shape}")
+    if 0 in shape:
+        reason = f"there are {shape[0]} documents and {shape[1]} features; each must be at least 1"
         raise DataError(None, None, reason)
-    return matrix, names
 
 
 def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
@@ -193,3 +195,38 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
             "feature_names", names, f"one holds {half[0]!a}, which is half of a character; rename it"
         )
     return names
+
+
+def beyond(sizes: FloatArray) -> BoolArray:
+    """Which sizes are neither 0 nor between the ends."""
+    return np.asarray((sizes != 0) & ~((sizes >= LEAST) & (sizes <= LARGEST)))
+
+
+def check_features(spread: FloatArray, largest: FloatArray, names: Sequence[str] | None = None) -> None:
+    """Refuse a feature that is too large, or varies too little; ``spread`` is max − min within a query."""
+    if (largest > LARGEST).any():
+        j = int(np.argmax(largest))
+        reason = (
+            f"{_called(j, names)} has values as large as {largest[j]:.3g}; rankers learn from features up to "
+            f"{LARGEST:g}: divide it by a power of ten"
+        )
+        raise DataError(None, None, reason)
+    if (little := np.flatnonzero((spread > 0) & (spread < LEAST))).size:
+        j = int(little[0])
+        reason = (
+            f"{_called(j, names)} varies by {spread[j]:.3g} within a query; rankers learn from features that "
+            f"vary by 0 or at least {LEAST:g}: multiply it by a power of ten, or leave it out"
+        )
+        raise DataError(None, None, reason)
+
+
+def check_labels(extremes: FloatArray) -> None:
+    """Refuse labels that are too large to learn from; given are those of both ends."""
+    largest = float(extremes[np.argmax(np.abs(extremes))])
+    if abs(largest) > LARGEST:
+        reason = f"a label is {largest:g}; labels must be from {-LARGEST:g} to {LARGEST:g} to learn from them"
+        raise DataError(None, None, reason)
+
+
+def _called(j: int, names: Sequence[str] | None) -> str:
+    return f"the feature in column {j}" if names is None else f"feature {names[j]}"

@@ -18,7 +18,7 @@ from ranksieve._parallel import use_threads
 from ranksieve._util.files import fault_of_file_name, make_folder, not_a_folder
 from ranksieve._util.messages import lookup, text_of, warn_caller
 from ranksieve.errors import DataError, ParameterError, while_doing
-from ranksieve.experiment.fold_run import Place, Plan, Study, make_places, run_fold, run_studies
+from ranksieve.experiment.fold_run import MethodPlan, Place, Study, make_places, run_fold, run_studies
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.io.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.io.load import read_dataset
@@ -34,19 +34,73 @@ DEFAULT_METHODS = (
     "sparselistmle", "sparseranker", "ranksvm", "adarank-ndcg", "listnet",
 )  # fmt: skip
 Progress = Callable[[int, int], None]
-Told = tuple[type[Warning], str]
-Done = tuple[int, list[Told]]
+Done = tuple[int, list[tuple[type[Warning], str]]]
 """How many fits a task was worth, and the warnings that it gave."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
-    """A piece of work: what it is, how many fits it is worth, whether it may begin, how to do it."""
+    """Work on one fold: a method, or the studies. It is worth as many fits as it makes.
 
-    label: str
+    ``name`` and ``identity`` are those of its file of results.
+    """
+
+    place: Place
+    name: str
     worth: int
-    check: Callable[[], None]
-    work: partial[None]
+    identity: Mapping[str, Any]
+    work: Callable[[Place], None]
+
+    @property
+    def label(self) -> str:
+        return f"{self.place.label}, {self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What to run on every data set, and how its folds are prepared and measured."""
+
+    methods: Sequence[MethodPlan]
+    studies: Mapping[str, Study]
+    profile: str | None
+    normalise: str
+    missing: str
+    other_profiles: Mapping[str, Sequence[Profile]]
+
+    def check(self) -> None:
+        """Refuse what cannot be run on any data."""
+        for one in self.methods:
+            _check_name("methods", one.name)
+            if not one.grid:
+                raise ParameterError(
+                    "methods", one.name, "has an empty grid; give at least one set of parameters"
+                )
+        if not isinstance(self.studies, Mapping):
+            raise ParameterError("studies", self.studies, "must be a mapping of names to functions")
+        if self.profile is not None:
+            as_profile(self.profile)
+        check_kind(self.normalise)
+        check_policy(self.missing, RANKER_POLICIES)
+
+    def tasks(self, folder: Path, data_sets: Mapping[str, Sequence[Fold]]) -> Iterator[Task]:
+        """The work on all folds; refuses names, labels and features that cannot be used."""
+        for data_set, folds in data_sets.items():
+            _check_name("source", data_set)
+            by = fitting_profile(data_set, folds, self.profile)
+            prepared = _prepared_folds(data_set, folds, self.normalise, self.missing)
+            for place in make_places(folder, data_set, prepared, by, self.other_profiles.get(data_set, ())):
+                with while_doing(place.label):
+                    place.check_measurable([metric for one in self.methods for metric in one.selections])
+                yield from self._tasks_at(place)
+
+    def _tasks_at(self, place: Place) -> Iterator[Task]:
+        if self.studies:
+            study = partial(run_studies, studies=self.studies)
+            yield Task(place, STUDIES_FOLDER, len(self.studies), {}, study)
+        n_features = int(np.sum(place.notes["varying"]))
+        for one in self.methods:
+            here = replace(one, grid=within(one.grid, one.method, n_features))
+            yield Task(place, here.name, len(here.grid), here.identity, partial(run_fold, plan=here))
 
 
 def bench(
@@ -116,26 +170,15 @@ def bench(
     progress : callable, optional
         Called with (fits done, fits in all).
     """
-    names = METHODS if methods == "all" else dict.fromkeys(methods)
-    table = methods if isinstance(methods, Mapping) else METHODS
-    chosen = {name: lookup(table, name, "methods", KNOWN_AS) for name in names}
-    if not chosen:
-        raise ParameterError("methods", methods, f"must name at least one of {', '.join(METHODS)}")
-    if select is not None:
-        parse(select)
-    if profile is not None:
-        as_profile(profile)
-    for name, method in chosen.items():
-        _check_name("methods", name)
-        if not method.grid:
-            raise ParameterError("methods", name, "has an empty grid; give at least one set of parameters")
-    if studies is not None and not isinstance(studies, Mapping):
-        raise ParameterError("studies", studies, "must be a mapping of names to functions")
-    if n_seeds is not None and n_seeds < 1:
-        raise ParameterError("n_seeds", n_seeds, "must be at least 1")
-    check_kind(normalise)
-    check_policy(missing, RANKER_POLICIES)
-    thin = lookup(GRIDS, grid, "grid")
+    plan = Plan(
+        _method_plans(methods, grid, select, n_seeds),
+        studies or {},
+        profile,
+        normalise,
+        missing,
+        other_profiles or {},
+    )
+    plan.check()
     folder, workers = Path(out), None
     if cluster is not None:
         from ranksieve.dask.cluster import as_cluster
@@ -144,30 +187,41 @@ def bench(
         workers.check_versions()
     if os.path.lexists(folder) and not folder.is_dir():
         raise not_a_folder(folder, "give a folder for the results")
-    found = _folds(source, data_sets)
-    plans = [
-        Plan(name, method, thin(method.grid), select or method.select, n_seeds or default_seeds(method, grid))
-        for name, method in chosen.items()
-    ]
-    place_of_all = folder.absolute()  # processes may be older than the current directory
-    tasks: list[Task] = []
-    for data_set, folds in found.items():
-        _check_name("source", data_set)
-        by = fitting_profile(data_set, folds, profile)
-        prepared = _prepared_folds(data_set, folds, normalise, missing)
-        others = (other_profiles or {}).get(data_set, ())
-        for place in make_places(place_of_all, data_set, prepared, by, others):
-            _check_measurable(place, plans)
-            tasks += _tasks(place, plans, studies or {})
+    # Absolute, because processes may be older than the current directory.
+    tasks = list(plan.tasks(folder.absolute(), _folds(source, data_sets)))
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
-        task.check()
+        task.place.check(task.name, task.identity)
     make_folder(folder)
-    _run(
-        tasks,
-        partial(_in_processes, n_jobs=n_jobs) if workers is None else partial(_on_workers, workers, folder),
-        progress,
-    )
+    ended = _in_processes(tasks, n_jobs) if workers is None else _on_workers(workers, folder, tasks)
+    done, total = 0, sum(task.worth for task in tasks)
+    for worth, caught in ended:
+        for category, text in caught:
+            warn_caller(text, category)
+        done += worth
+        if progress is not None:
+            progress(done, total)
     return load_results(folder)
+
+
+def _method_plans(
+    methods: str | Sequence[str] | Mapping[str, Method], grid: str, select: str | None, n_seeds: int | None
+) -> list[MethodPlan]:
+    """Each method with its grid, the metric that chooses, and how often it is run if it draws."""
+    names = METHODS if methods == "all" else dict.fromkeys(methods)
+    table = methods if isinstance(methods, Mapping) else METHODS
+    chosen = {name: lookup(table, name, "methods", KNOWN_AS) for name in names}
+    if not chosen:
+        raise ParameterError("methods", methods, f"must name at least one of {', '.join(METHODS)}")
+    if select is not None:
+        parse(select)
+    if n_seeds is not None and n_seeds < 1:
+        raise ParameterError("n_seeds", n_seeds, "must be at least 1")
+    thin = lookup(GRIDS, grid, "grid")
+    seeds = {name: n_seeds or (1 if grid == "fast" else one.n_seeds) for name, one in chosen.items()}
+    return [
+        MethodPlan(name, one, thin(one.grid), select or one.select, seeds[name])
+        for name, one in chosen.items()
+    ]
 
 
 def _folds(
@@ -177,30 +231,25 @@ def _folds(
         return {name: lookup(source, name, "data_sets") for name in names or source}
     if Path(source).is_file():
         return {Path(source).name.partition(".")[0]: deal_folds(read_dataset(source))}
-    found = find_collections(source)
-    paths = {name: lookup(found, name, "data_sets") for name in names or found}
+    collections = find_collections(source)
+    paths = {name: lookup(collections, name, "data_sets") for name in names or collections}
     return {name: load_letor_folds(path, widen=False) for name, path in paths.items()}
 
 
 def _prepared_folds(data_set: str, folds: Sequence[Fold], normalise: str, missing: str) -> list[Fold]:
-    """The folds as methods see them; a word about missing values or scales is said once."""
+    """The folds as methods see them; warns of missing values or scales once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        prepared = [
-            _prepared(f"{data_set}, fold {number}", fold, normalise, missing)
-            for number, fold in enumerate(folds, start=1)
-        ]
+        prepared = []
+        for number, fold in enumerate(folds, start=1):
+            with while_doing(f"{data_set}, fold {number}"):
+                learned = Preparation.learn(fold.train, normalise, missing)
+                prepared.append(Fold(*(learned.for_learning(part) for part in fold)))
         if normalise == "none":
             warn_of_scales(prepared[0].train)
     for warning in {one.category: one for one in reversed(caught)}.values():
         warn_caller(f"{data_set}: {text_of(warning.message)}", warning.category)
     return prepared
-
-
-def _prepared(label: str, fold: Fold, normalise: str, missing: str) -> Fold:
-    with while_doing(label):
-        learned = Preparation.learn(fold.train, normalise, missing)
-        return Fold(*(learned.for_learning(part) for part in fold))
 
 
 def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> str:
@@ -217,11 +266,6 @@ def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> 
     return profile.name
 
 
-def default_seeds(method: Method, grid: str) -> int:
-    """How often a method that draws is run."""
-    return 1 if grid == "fast" else method.n_seeds
-
-
 def _check_name(parameter: str, name: str) -> None:
     """Refuse a name whose folder would leave the folder of results, or a method with the name of studies."""
     fault = fault_of_file_name(name)
@@ -231,63 +275,24 @@ def _check_name(parameter: str, name: str) -> None:
         raise ParameterError(parameter, name, f"must be a name that a folder can have: {fault}; rename it")
 
 
-def _check_measurable(place: Place, plans: Sequence[Plan]) -> None:
-    with while_doing(f"{place.data_set}, fold {place.number}"):
-        place.check_measurable([select for plan in plans for select in plan.selections])
-
-
-def _tasks(place: Place, plans: Sequence[Plan], studies: Mapping[str, Study]) -> Iterator[Task]:
-    at = f"{place.data_set}, fold {place.number}"
-    if studies:
-        check = partial(place.check, STUDIES_FOLDER, {})
-        yield Task(f"{at}, studies", len(studies), check, partial(run_studies, place, studies))
-    n_features = int(np.sum(place.notes["varying"]))
-    for plan in plans:
-        here = replace(plan, grid=within(plan.grid, plan.method, n_features))
-        check = partial(place.check, here.name, here.identity)
-        yield Task(f"{at}, {here.name}", len(here.grid), check, partial(run_fold, place, here))
-
-
-def _run(
-    tasks: Sequence[Task], done_by: Callable[[Sequence[Task]], Iterator[Done]], progress: Progress | None
-) -> None:
-    total, done = sum(task.worth for task in tasks), 0
-    for worth, told in done_by(tasks):
-        for category, words in told:
-            warn_caller(words, category)
-        done += worth
-        if progress is not None:
-            progress(done, total)
-
-
 def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
     """By processes of this machine."""
-    jobs = (delayed(_do)(task.label, task.worth, task.work, n_jobs > 1) for task in tasks)
+    jobs = (delayed(_do)(one.label, one.worth, one.work, one.place, n_jobs > 1) for one in tasks)
     yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
 
 
 def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[Done]:
     """By the workers of a cluster, which get each fold once and write into the folder that they share."""
     cluster.check_shared(folder)
-    sent: dict[int, Any] = {}
-    jobs, labels = [], []
-    for task in tasks:
-        first, *rest = task.work.args
-        if isinstance(first, Place):
-            first = sent.setdefault(id(first), None) or cluster.client.scatter(first, broadcast=True)
-            sent[id(task.work.args[0])] = first
-        jobs.append((task.label, task.worth, task.work.func, first, *rest))
-        labels.append(task.label)
-    yield from cluster.as_done(_do_there, jobs, labels)
+    places = {id(task.place): task.place for task in tasks}
+    sent = {key: cluster.client.scatter(place, broadcast=True) for key, place in places.items()}
+    jobs = [(task.label, task.worth, task.work, sent[id(task.place)], True) for task in tasks]
+    yield from cluster.as_done(_do, jobs, [task.label for task in tasks])
 
 
-def _do_there(label: str, worth: int, work: Callable[..., None], *args: Any) -> Done:
-    return _do(label, worth, partial(work, *args), True)
-
-
-def _do(label: str, worth: int, work: Callable[[], None], alone: bool) -> tuple[int, list[Told]]:
-    """Do it; errors and warnings, which another process cannot show, say whose they are."""
-    threads = use_threads(1) if alone else nullcontext()
+def _do(label: str, worth: int, work: Callable[[Place], None], place: Place, one_thread: bool) -> Done:
+    """Do it, with ``one_thread`` in a process of its own; errors and warnings begin with the label."""
+    threads = use_threads(1) if one_thread else nullcontext()
     with threads, warnings.catch_warnings(record=True) as caught, while_doing(label):
-        work()
+        work(place)
     return worth, [(warning.category, f"{label}: {text_of(warning.message)}") for warning in caught]

@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ranksieve._types import FloatArray
-from ranksieve._util.json_values import nonzero_weights
 from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
@@ -26,7 +25,7 @@ from ranksieve.experiment.results import STUDIES_FOLDER, TABLE_METRICS, best_on_
 from ranksieve.io.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
-from ranksieve.model.linear import linear_scores, linear_scores_of_models
+from ranksieve.model.linear import linear_scores, linear_scores_of_models, nonzero_weights
 from ranksieve.prepare.scaling import ScaleWarning
 from ranksieve.rankers.base import LinearRanker, Ranker
 
@@ -35,25 +34,10 @@ ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "m
 CURVE_METRICS = ("ndcg@10", "map")
 SELECTIONS = ("ndcg@10", "map")  # every method records what each of these would choose
 NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
-UNPREPARED = {
-    "normalise": "none",
-    "missing": "error",
-}  # parameters of rankers: the folds are prepared already
+UNPREPARED = {"normalise": "none", "missing": "error"}  # of rankers, because the folds are prepared
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 GridPoint = Mapping[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One fitted grid point: its validation values are NO_FEATURES for a linear model without features."""
-
-    point: int
-    seed: int | None
-    parameters: Mapping[str, Any]
-    ranker: Ranker
-    validation: Mapping[str, float]
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +66,11 @@ class Place:
 
     def check_measurable(self, selections: Collection[str]) -> None:
         """Refuse labels that a metric cannot measure, before anything is written."""
-        metrics = tuple(dict.fromkeys((*ALL_METRICS, *selections)))
-        wanted: dict[str | Profile, Sequence[str]] = {self.profile: metrics}
-        wanted |= dict.fromkeys(self.other_profiles, TABLE_METRICS)
         for data in (self.fold.valid, self.fold.test):
-            for profile, of in wanted.items():
-                Evaluator(data, profile).evaluate(np.zeros(data.n_docs), of)
+            scores = np.zeros(data.n_docs)
+            Evaluator(data, self.profile).evaluate(scores, (*ALL_METRICS, *selections))
+            for profile in self.other_profiles:
+                Evaluator(data, profile).evaluate(scores, TABLE_METRICS)
 
     def _path(self, what: str) -> Path:
         return self.folder / self.data_set / what / f"Fold{self.number}.jsonl"
@@ -104,6 +87,10 @@ class Place:
     def names(self) -> tuple[str, ...]:
         return self.fold.train.feature_names
 
+    @property
+    def label(self) -> str:
+        return f"{self.data_set}, fold {self.number}"
+
 
 Study = Callable[[Place], Mapping[str, Any] | None]
 """Measures something on a fold apart from the methods: plain data, or None if it skips this fold."""
@@ -113,13 +100,11 @@ def make_places(
     folder: Path, data_set: str, folds: Sequence[Fold], profile: str, others: Sequence[Profile] = ()
 ) -> list[Place]:
     """The folds of a data set, ready to be worked on."""
+    at = [(folder, data_set, number, len(folds), profile) for number in range(1, len(folds) + 1)]
     return [
-        Place(
-            folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold),
-            tuple(others),
-        )
-        for k, fold in enumerate(folds, start=1)
-    ]  # fmt: skip
+        Place(*one, fold, _by_part(fold, fingerprint), _notes(fold), tuple(others))
+        for one, fold in zip(at, folds, strict=True)
+    ]
 
 
 def _notes(fold: Fold) -> dict[str, Any]:
@@ -138,7 +123,7 @@ def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class MethodPlan:
     """A method as every fold runs it; ``select`` is the metric that chooses the row of the tables."""
 
     name: str
@@ -168,7 +153,7 @@ class Plan:
         }  # fmt: skip
 
 
-def run_fold(place: Place, plan: Plan) -> None:
+def run_fold(place: Place, plan: MethodPlan) -> None:
     """With each seed fit the points that are not in the file yet; let each metric choose; test its choice."""
     with place.journal(plan.name, plan.identity, plan.method.title) as journal:
         for seed in plan.seeds:
@@ -195,29 +180,23 @@ def _of_seed(rows: Sequence[Entry], seed: int | None, point: int) -> list[Entry]
     return [row for row in rows if (row["point"], row["random_state"]) == (point, seed)]
 
 
-def _fit_missing(journal: Journal, place: Place, plan: Plan, seed: int | None) -> dict[int, Ranker]:
+def _fit_missing(journal: Journal, place: Place, plan: MethodPlan, seed: int | None) -> dict[int, Ranker]:
     """Fit and write down; gives those rankers of this process that have no weights to write."""
     done = {row["point"]: row for row in journal.of_kind("fit") if row["random_state"] == seed}
     todo = [point for point in range(len(plan.grid)) if point not in done]
     start = dense(done[max(done)]["weights"], place.names) if done else None
     fitted = {}
-    for trial in _trials(place, plan, todo, seed, start):
-        journal.append(_fit_row(trial, place.names))
-        if not isinstance(trial.ranker, LinearRanker):
-            fitted[trial.point] = trial.ranker
+    for ranker, row in _fits(place, plan, todo, seed, start):
+        journal.append(row)
+        if not isinstance(ranker, LinearRanker):
+            fitted[row["point"]] = ranker
     return fitted
 
 
-def _fit_row(trial: Trial, names: Sequence[str]) -> Entry:
-    row: Entry = {
-        "kind": "fit", "point": trial.point, "random_state": trial.seed, "parameters": trial.parameters,
-        "validation": trial.validation, "seconds": trial.seconds, "weights": None, "certificate": {},
-    }  # fmt: skip
-    if isinstance(trial.ranker, LinearRanker):
-        row["weights"] = nonzero_weights(trial.ranker.coef_, names)
-        proof = trial.ranker.to_model().certificate
-        row["certificate"] = {name: value for name, value in proof.items() if isinstance(value, float)}
-    return row
+def _certificate(ranker: Ranker) -> dict[str, float]:
+    """The numbers that a linear ranker proves."""
+    proof = ranker.to_model().certificate if isinstance(ranker, LinearRanker) else {}
+    return {name: value for name, value in proof.items() if isinstance(value, float)}
 
 
 def _choose(journal: Journal, select: str, seed: int | None) -> int:
@@ -226,13 +205,12 @@ def _choose(journal: Journal, select: str, seed: int | None) -> int:
         if (row["select"], row["random_state"]) == (select, seed):
             return int(row["point"])
     best = best_on_vali(journal.of_kind("fit"), select, seed)
-    value = best["validation"][select]
     row = {"kind": "chosen", "select": select, "random_state": seed, "point": best["point"]}
-    journal.append({**row, "validation": value})
+    journal.append({**row, "validation": best["validation"][select]})
     return int(best["point"])
 
 
-def _tested_row(place: Place, plan: Plan, fit: Entry, ranker: Ranker | None, with_curve: bool) -> Entry:
+def _tested_row(place: Place, plan: MethodPlan, fit: Entry, ranker: Ranker | None, with_curve: bool) -> Entry:
     """Test values of a chosen fit, query by query; its weights are in its row, or it is a ranker without."""
     point, seed, test = fit["point"], fit["random_state"], place.fold.test
     evaluator, curve = Evaluator(test, place.profile), None
@@ -242,7 +220,7 @@ def _tested_row(place: Place, plan: Plan, fit: Entry, ranker: Ranker | None, wit
         scores = linear_scores(test.X, used, coef[used])
         curve = truncated(coef, place.fold, evaluator) if with_curve else None
     else:  # if another process fitted it: fit it once more, to the same
-        scores = (ranker or next(_trials(place, plan, [point], seed)).ranker).predict(test)
+        scores = (ranker or next(_fits(place, plan, [point], seed))[0]).predict(test)
     measured = evaluator.evaluate(scores, ALL_METRICS)
     return {
         "kind": "tested", "point": point, "random_state": seed, "query_ids": measured.query_ids,
@@ -262,14 +240,14 @@ def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, l
     return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
 
 
-def _trials(
-    place: Place, plan: Plan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
-) -> Iterator[Trial]:
-    """Fit the points one after another; a warm method starts each from the weights before it.
+def _fits(
+    place: Place, plan: MethodPlan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
+) -> Iterator[tuple[Ranker, Entry]]:
+    """Fit the points one after another: each ranker and its row; a warm method starts from the last weights.
 
     A selector does not choose again what the one before it chose; its seconds are those of choice and base.
-
-    A ranker that uses validation data chooses among its own candidates by the plan's metric on vali.
+    A ranker that uses validation data chooses among its own candidates by the plan's metric on vali. The
+    validation values of a linear model without features are NO_FEATURES.
     """
     fold, method, drawn = place.fold, plan.method, {} if seed is None else {"random_state": seed}
     evaluator = Evaluator(fold.valid, place.profile)
@@ -283,11 +261,17 @@ def _trials(
         else:
             _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
         seconds, earlier = time.perf_counter() - began, ranker
-        weights = weights_of(ranker, fold.train.n_features)
+        linear = isinstance(ranker, LinearRanker)
+        weights = ranker.coef_ if linear else np.full(fold.train.n_features, np.nan)
         values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
         if not np.any(weights):
             values = dict.fromkeys(values, NO_FEATURES)
-        yield Trial(point, seed, plan.grid[point], ranker, values, seconds)
+        yield ranker, {
+            "kind": "fit", "point": point, "random_state": seed, "parameters": plan.grid[point],
+            "validation": values, "seconds": seconds,
+            "weights": nonzero_weights(weights, place.names) if linear else None,
+            "certificate": _certificate(ranker),
+        }  # fmt: skip
         start = weights
 
 
@@ -300,11 +284,6 @@ def _same_choice(ranker: Ranker, earlier: Ranker | None) -> FeatureSelector | No
     again = copy(earlier)
     again.set_params(**{name: getattr(ranker, name) for name in ranker.decided_last})
     return again
-
-
-def weights_of(ranker: Ranker, n_features: int) -> FloatArray:
-    """The weights of a linear ranker; NaN for one that has none."""
-    return ranker.coef_ if isinstance(ranker, LinearRanker) else np.full(n_features, np.nan)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """A file that only grows: one JSON object per line, the first says what the others belong to.
 
 A line is written and synced whole, the first one together with the first row: work that is refused leaves no
-file. What a killed process or a full disk leaves behind is at most one torn
-last line, which the next writer cuts off. One process writes at a time; others wait for it.
+file. A killed process or a full disk leaves at most one torn last line, which the next writer cuts off. One
+process writes at a time; others wait for it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from filelock import FileLock
 
-from ranksieve._util.files import check_inside
-from ranksieve._util.json_values import decode_json, plain
+from ranksieve._util.files import check_inside, converted, decode_json, plain
 from ranksieve._version import __version__
 from ranksieve.errors import DataError
 
 FORMAT = "ranksieve-results"
 FORMAT_VERSION = 2
 Entry = dict[str, Any]
+
+
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """The first line of a journal."""
+
+    kind: str
+    format: str
+    format_version: int
+    version: str
+    identity: Entry
+    notes: Entry
 
 
 class Journal:
@@ -51,9 +62,14 @@ class Journal:
     def _write(self, rows: Sequence[Entry]) -> None:
         lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab", buffering=0) as file:
-            _write_all(file.fileno(), lines.encode(), self.path)
-            os.fsync(file.fileno())
+        try:
+            with open(self.path, "ab") as file:
+                file.write(lines.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            reason = f"{error.strerror} (finished fits are kept; make room and run again)"
+            raise OSError(error.errno, reason, str(self.path)) from None
 
 
 @contextmanager
@@ -99,32 +115,18 @@ def check_format(path: Path, header: Mapping[str, Any]) -> None:
     """Refuse what is not a journal of this format version."""
     if header.get("format") != FORMAT:
         raise DataError(path, 1, f'not a results file (no "format": "{FORMAT}")')
-    if header.get("format_version") != FORMAT_VERSION:
-        raise DataError(
-            path,
-            1,
-            f"results of format version {header.get('format_version')!r}, but this ranksieve "
-            f"({__version__}) reads version {FORMAT_VERSION}; run bench into a new folder",
-        )
-    if lacking := sorted({"version", "identity", "notes"} - header.keys()):
-        raise damaged(path, 1, f"no {lacking[0]}")
+    if (version := header.get("format_version")) != FORMAT_VERSION:
+        reason = f"results of format version {version!r}, but this ranksieve reads {FORMAT_VERSION}"
+        raise DataError(path, 1, f"{reason}; run bench into a new folder")
+    try:
+        converted(header, Header)
+    except DataError as fault:
+        raise damaged(path, 1, fault) from None
 
 
 def damaged(path: Path, line: int, fault: object) -> DataError:
     """What to raise about a line that bench cannot have written."""
     return DataError(path, line, f"damaged line ({fault}); remove the file to run it again")
-
-
-def _write_all(handle: int, content: bytes, path: Path) -> None:
-    """A full disk may take a part first: go on until all is written or the system says why not."""
-    written = 0
-    try:
-        while written < len(content):
-            written += os.write(handle, content[written:])
-    except OSError as error:
-        raise OSError(
-            error.errno, f"{error.strerror} (finished fits are kept; make room and run again)", str(path)
-        ) from None
 
 
 def _whole_rows(path: Path) -> tuple[list[Entry], int]:
@@ -167,20 +169,12 @@ def _cut_torn_line(path: Path) -> list[Entry]:
 
 def _check_same(path: Path, kept: Entry, ours: Entry) -> None:
     if kept["version"] != ours["version"]:
-        raise DataError(
-            path,
-            None,
-            f"was begun by ranksieve {kept['version']}, this is {ours['version']}; finish it with that "
-            "version or give a new folder",
-        )
+        reason = f"was begun by ranksieve {kept['version']}, this is {ours['version']}"
+        raise DataError(path, None, f"{reason}; finish it with that version or give a new folder")
     for name, value in ours["identity"].items():
-        if kept["identity"].get(name) != value:
-            raise DataError(
-                path,
-                None,
-                f"was begun with another {name} ({_short(kept['identity'].get(name))}) than now "
-                f"({_short(value)}); give a new folder, or the same options to go on",
-            )
+        if (before := kept["identity"].get(name)) != value:
+            reason = f"was begun with another {name} ({_short(before)}) than now ({_short(value)})"
+            raise DataError(path, None, f"{reason}; give a new folder, or the same options to go on")
 
 
 def _short(value: Any) -> str:

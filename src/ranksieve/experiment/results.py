@@ -89,9 +89,9 @@ class FoldResult:
         return self.draws[0].validation
 
     @property
-    def fit_seconds(self) -> float:
-        """Seconds of the chosen fit, a mean over the seeds."""
-        return float(np.mean([draw.seconds for draw in self.draws]))
+    def coef(self) -> FloatArray:
+        """The weights of the first seed."""
+        return self.draws[0].coef
 
     @cached_property
     def test(self) -> Evaluation:
@@ -100,29 +100,9 @@ class FoldResult:
         values = {name: np.mean([draw.test.per_query[name] for draw in self.draws], axis=0) for name in names}
         return summarise(values, first.query_ids, first.profile, first.empty)
 
-    @property
-    def coef(self) -> FloatArray:
-        """The weights of the first seed."""
-        return self.draws[0].coef
-
-    @property
-    def varying(self) -> BoolArray:
-        return self.draws[0].varying
-
-    @property
-    def n_selected(self) -> float:
-        """Nonzero weights, a mean over the seeds."""
-        return float(np.mean([draw.n_selected for draw in self.draws]))
-
-    @property
-    def sparsity(self) -> float:
-        """Nonzero weights / features, a mean over the seeds."""
-        return float(np.mean([draw.sparsity for draw in self.draws]))
-
-    @property
-    def varying_sparsity(self) -> float:
-        """The same without the features that are constant within every query."""
-        return float(np.mean([draw.varying_sparsity for draw in self.draws]))
+    def mean(self, name: str) -> float:
+        """The mean over the seeds of one of SHARES, or of the seconds of the chosen fit."""
+        return float(np.mean([getattr(draw, name) for draw in self.draws]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +135,10 @@ class MethodResult:
     def to_row(self) -> dict[str, float]:
         """Metrics, sparsity and time, averaged over folds."""
         means = {metric: self.mean(metric) for metric in self.folds[0].test.mean}
-        of = {name: [getattr(fold, name) for fold in self.folds] for name in SHARES}
-        times = {name: sum(getattr(f, name) for f in self.folds) for name in ("fit_seconds", "grid_seconds")}
-        return {**means, **{name: float(np.mean(values)) for name, values in of.items()}, **times}
+        shares = {name: float(np.mean([fold.mean(name) for fold in self.folds])) for name in SHARES}
+        fit_seconds = sum(fold.mean("seconds") for fold in self.folds)
+        grid_seconds = sum(fold.grid_seconds for fold in self.folds)
+        return {**means, **shares, "fit_seconds": fit_seconds, "grid_seconds": grid_seconds}
 
     def spread(self) -> dict[str, float]:
         """Standard deviation over the seeds of what ``to_row`` averages; empty with one seed."""
@@ -189,11 +170,6 @@ class MethodFold:
         return self.choices.keys() == wanted and all(
             (row["point"], row["random_state"]) in self.tested for row in self.choices.values()
         )
-
-    @property
-    def selections(self) -> list[str]:
-        """The metrics that chose."""
-        return list(self.header["identity"]["selections"])
 
     @cached_property
     def chosen(self) -> Entry | None:
@@ -255,7 +231,7 @@ class DataSetResults:
     def chosen_by(self, name: str, select: str) -> MethodResult | None:
         """The result of a method or variant if ``select`` chooses on vali; None if there is none."""
         folds = {**self.variants, **self.methods}.get(name, ())
-        if not folds or any(select not in fold.selections for fold in folds):
+        if not folds or any(select not in fold.header["identity"]["selections"] for fold in folds):
             return None
         if name in self.methods and select == folds[0].header["identity"]["select"]:
             return self.results[name]
@@ -308,14 +284,12 @@ class Results:
 def _pool(parts: Sequence[Evaluation]) -> Evaluation:
     names = parts[0].per_query
     per_query = {name: np.concatenate([part.per_query[name] for part in parts]) for name in names}
-    ids = np.empty(sum(len(part.query_ids) for part in parts), dtype=object)
-    labels: list[Any] = [f"Fold{k} {q}" for k, part in enumerate(parts, 1) for q in part.query_ids]
-    ids[:] = labels
-    return summarise(per_query, ids, parts[0].profile, parts[0].empty)
+    ids = [f"Fold{k} {q}" for k, part in enumerate(parts, 1) for q in part.query_ids]
+    return summarise(per_query, np.array(ids, dtype=object), parts[0].profile, parts[0].empty)
 
 
 def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
-    """The inverse of :func:`ranksieve._util.json_values.nonzero_weights`; NaN without weights."""
+    """The inverse of :func:`ranksieve.model.linear.nonzero_weights`; NaN without weights."""
     if weights is None:
         return np.full(len(names), np.nan)
     return np.array([weights.get(name, 0.0) for name in names])
@@ -337,10 +311,10 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"{root}: there is no such folder; expected the results of ranksieve bench")
-    found = {path.name: _data_set(path) for path in sorted(root.iterdir()) if path.is_dir()}
-    data_sets = {name: results for name, results in found.items() if results.methods}
-    lacking = {name: results.unfinished for name, results in found.items() if name not in data_sets}
-    results = Results(root, data_sets, lacking)
+    folders = {path.name: _data_set(path) for path in sorted(root.iterdir()) if path.is_dir()}
+    data_sets = {name: results for name, results in folders.items() if results.methods}
+    without = {name: results.unfinished for name, results in folders.items() if name not in data_sets}
+    results = Results(root, data_sets, without)
     if not data_sets:
         begun = [f"{name} on {data_set}: {why}" for (data_set, name), why in results.unfinished.items()]
         how_far = f" ({shortened(begun, MOST_NAMED)}); run bench again to finish it" if begun else ""
@@ -370,8 +344,8 @@ def _data_set(folder: Path) -> DataSetResults:
 def _in_table_order(folder: Path) -> list[Path]:
     """The folders of methods, in the order of the table of methods; those it does not know come last."""
     order = {name: k for k, name in enumerate(METHODS)}
-    found = [path for path in folder.iterdir() if path.is_dir() and path.name != STUDIES_FOLDER]
-    return sorted(found, key=lambda path: (order.get(path.name, len(order)), path.name))
+    paths = [path for path in folder.iterdir() if path.is_dir() and path.name != STUDIES_FOLDER]
+    return sorted(paths, key=lambda path: (order.get(path.name, len(order)), path.name))
 
 
 def _fold_files(folder: Path) -> list[Path]:

@@ -14,17 +14,12 @@ from ranksieve._util.messages import lookup
 from ranksieve.errors import ParameterError
 from ranksieve.export.base import Maker, Options, Product, Target, paths_of
 from ranksieve.export.elasticsearch import elasticsearch, opensearch
-from ranksieve.export.hybrid import sub_queries
-from ranksieve.export.json_model import json_model
-from ranksieve.export.linear_retriever import elasticsearch_linear
+from ranksieve.export.hybrid import elasticsearch_linear, mongodb, opensearch_hybrid, sub_queries
 from ranksieve.export.lucene import feature_list
-from ranksieve.export.mongodb import mongodb
 from ranksieve.export.onnx_graph import onnx
-from ranksieve.export.opensearch_hybrid import opensearch_hybrid
 from ranksieve.export.painless import elasticsearch_script, opensearch_script
-from ranksieve.export.python_module import python
+from ranksieve.export.plain_files import json_model, python, ranklib
 from ranksieve.export.qdrant import qdrant
-from ranksieve.export.ranklib import ranklib
 from ranksieve.export.solr import solr
 from ranksieve.export.vespa import vespa, vespa_global_phase, vespa_second_phase
 

@@ -13,12 +13,24 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.files import fault_of_file_name
-from ranksieve._util.messages import told, warn_caller
+from ranksieve._util.messages import safe, warn_caller
 from ranksieve.errors import DataError, ParameterError, shown
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
     from ranksieve.model.linear import LinearModel
+
+
+@dataclass(frozen=True)
+class NameRule:
+    """Which names an engine takes, as a pattern and in words."""
+
+    pattern: str
+    words: str
+
+    def check(self, parameter: str, name: str, advice: str = "choose another one") -> None:
+        if not re.fullmatch(self.pattern, name):
+            raise ParameterError(parameter, name, f"{self.words}; {advice}")
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,19 @@ class Options:
     store: str | None = None
     dtype: str = "float32"
     window: int | None = None
+
+    def check_name(self, rule: NameRule) -> None:
+        """Refuse a name that the engine would not take for a model, or that no file can have."""
+        rule.check("name", self.name)
+        if fault := fault_of_file_name(self.name):
+            raise ParameterError("name", self.name, f"{fault}; choose another one")
+
+    def window_or(self, default: int) -> int:
+        """How many of the first documents are scored."""
+        window = default if self.window is None else self.window
+        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+            raise ParameterError("window", window, "must be an integer ≥ 1")
+        return window
 
 
 @dataclass(frozen=True)
@@ -65,16 +90,9 @@ class Target:
     check_featureset: Callable[[Any], Any] = lambda content: content
 
 
-@dataclass(frozen=True)
-class NameRule:
-    """Which names an engine takes, as a pattern and in words."""
-
-    pattern: str
-    words: str
-
-    def check(self, parameter: str, name: str, advice: str = "choose another one") -> None:
-        if not re.fullmatch(self.pattern, name):
-            raise ParameterError(parameter, name, f"{self.words}; {advice}")
+def unfit(reason: str) -> DataError:
+    """The error about a model, or definitions of features, that a format cannot take."""
+    return DataError(None, None, reason)
 
 
 ANY_NAME = NameRule(
@@ -83,13 +101,6 @@ ANY_NAME = NameRule(
 FILE_NAME = NameRule(
     r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and does not begin with . or -"
 )
-
-
-def check_model_name(rule: NameRule, name: str) -> None:
-    """Refuse a name that the engine would not take for a model, or that no file can have."""
-    rule.check("name", name)
-    if fault := fault_of_file_name(name):
-        raise ParameterError("name", name, f"{fault}; choose another one")
 
 
 def exportable(
@@ -107,12 +118,10 @@ def exportable(
     left = folded.preparation.missing.indicators
     if left and not indicators:
         source = next(iter(left.values()))
-        alone = "" if scales_vary else f" but not {told(source)} itself"
-        raise DataError(
-            None,
-            None,
-            f"the model uses whether {told(source)} is missing{alone}, which {engine} cannot compute; export "
-            "to python, onnx or json, or fit with `missing='column_mean'`",
+        alone = "" if scales_vary else f" but not {safe(source)} itself"
+        raise unfit(
+            f"the model uses whether {safe(source)} is missing{alone}, which {engine} cannot compute; export "
+            "to python, onnx or json, or fit with `missing='column_mean'`"
         )
     return folded
 
@@ -120,24 +129,20 @@ def exportable(
 def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) -> None:
     """Refuse a model without features, and one whose scores depend on the other documents of a query."""
     if not model.weights.any():
-        raise DataError(None, None, f"the model uses no feature, so {engine} has nothing to compute")
+        raise unfit(f"the model uses no feature, so {engine} has nothing to compute")
     own = f"but {engine} scores each document on its own"
     missing, normalisation = model.preparation.missing, model.preparation.normalisation
     if normalisation.per_query and normalisation.kind not in within:
         reason = f"but {engine} can do so by minimum and maximum alone" if within else own
         kinds = "`normalise='query_min_max'`, z" if within else "`normalise='z'`"
-        raise DataError(
-            None,
-            None,
+        raise unfit(
             f"the model normalises its features within each query ({normalisation.kind}), {reason}; fit with "
-            f"{kinds}, min_max or none",
+            f"{kinds}, min_max or none"
         )
     if missing.per_query and missing.policy not in within:
-        raise DataError(
-            None,
-            None,
+        raise unfit(
             f"the model fills missing values with the least value of the query ({missing.policy}), "
-            f"{f'but {engine} does not' if within else own}; fit with `missing='zero'` or column_mean",
+            f"{f'but {engine} does not' if within else own}; fit with `missing='zero'` or column_mean"
         )
 
 
@@ -147,7 +152,7 @@ def warn_of_means(model: LinearModel, engine: str, cure: str = "") -> None:
     if not missing.learns:
         return
     pairs = zip(model.names, missing.means, strict=True)
-    means = ", ".join(f"{told(name)} {mean:.6g}" for name, mean in pairs)
+    means = ", ".join(f"{safe(name)} {mean:.6g}" for name, mean in pairs)
     cure = cure or f"give each feature this default value in its own definition ({means})"
     warn_caller(
         f"the model replaces a missing feature by a number that it learned, but {engine} uses 0; {cure}"
@@ -185,14 +190,6 @@ def told_apart(words: Sequence[str]) -> list[str]:
     return [f"{word}__{number}" for number, word in enumerate(words, start=1)]
 
 
-def window_of(options: Options, default: int) -> int:
-    """How many of the first documents are scored."""
-    window = default if options.window is None else options.window
-    if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-        raise ParameterError("window", window, "must be an integer ≥ 1")
-    return window
-
-
 def names_read(model: LinearModel) -> list[str]:
     """The features that are read: an indicator reads the one that it is about."""
     about = model.preparation.missing.indicators
@@ -221,27 +218,23 @@ def float32(value: float, what: str) -> float:
     with np.errstate(over="ignore", under="ignore"):
         rounded = np.float32(value)
     if not np.isfinite(rounded):
-        raise DataError(
-            None, None, f"{what} is {value:.6g}, too large for 32-bit numbers; rescale the feature"
-        )
+        raise unfit(f"{what} is {value:.6g}, too large for 32-bit numbers; rescale the feature")
     return float(str(rounded))
 
 
 def scale32(scale: float, name: str) -> float:
     """A scale in float32; one that becomes 0 is refused."""
-    rounded = float32(scale, f"the scale of {told(name)}")
+    rounded = float32(scale, f"the scale of {safe(name)}")
     if rounded == 0:
-        raise DataError(
-            None, None, f"the scale of {told(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature"
-        )
+        raise unfit(f"the scale of {safe(name)} is {scale:.6g}, 0 in 32-bit numbers; rescale the feature")
     return rounded
 
 
 def weight32(weight: float, name: str) -> float:
     """A weight in float32; a warning names one that becomes 0."""
-    rounded = float32(weight, f"the weight of {told(name)}")
+    rounded = float32(weight, f"the weight of {safe(name)}")
     if rounded == 0 != weight:
-        warn_caller(f"the weight of {told(name)} is {weight:.6g}, 0 in 32-bit numbers; rescale the feature")
+        warn_caller(f"the weight of {safe(name)} is {weight:.6g}, 0 in 32-bit numbers; rescale the feature")
     return rounded
 
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ranksieve.export.base import NameRule, Options, Product, as_json, check_model_name
-from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
+from ranksieve.export.base import NameRule, Options, Product, as_json
+from ranksieve.export.lucene import (
+    LuceneTerm,
+    Normaliser,
+    curl,
+    feature_list,
+    lucene_terms,
+    rescored,
+    trimmed,
+)
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
@@ -21,6 +29,7 @@ STORE_NAME = NameRule(
     "a store becomes an index: small letters, digits, _, . and -, but not the word feature or model",
 )
 WINDOW = 1000
+ADDRESS = "http://localhost:9200"
 YOUR_SET = "YOUR_FEATURE_SET"
 
 
@@ -36,11 +45,11 @@ def opensearch(model: LinearModel, options: Options) -> Product:
 
 def learning_to_rank_plugin(model: LinearModel, options: Options, engine: str) -> Product:
     """The files of the plugin's interface ``_ltr``."""
-    check_model_name(MODEL_NAME, options.name)
+    options.check_name(MODEL_NAME)
     if options.store is not None:
         STORE_NAME.check("store", options.store)
     terms, notes = lucene_terms(model, options, engine)
-    files: dict[str, str | bytes] = {"model.json": as_json(_model(terms, options.name))}
+    files = {"model.json": as_json(_model(terms, options.name))}
     features: list[dict[str, Any]] = []
     if options.featureset is not None:
         features = trimmed(feature_list(options.featureset), [term.name for term in terms])
@@ -78,11 +87,7 @@ def _query(
         sltr["store"] = options.store
     if not features:
         sltr["active_features"] = [term.name for term in terms]
-    rescore = {"rescore_query": {"sltr": sltr}, "query_weight": 0, "rescore_query_weight": 1}
-    return {
-        "query": {"match": {"YOUR_FIELD": "WORDS OF THE USER"}},
-        "rescore": {"window_size": WINDOW, "query": rescore},
-    }
+    return rescored({"match": {"YOUR_FIELD": "WORDS OF THE USER"}}, WINDOW, {"sltr": sltr})
 
 
 def _set_name(name: str) -> str:
@@ -90,12 +95,12 @@ def _set_name(name: str) -> str:
 
 
 def _load(folder: str, options: Options) -> tuple[str, ...]:
-    base = "http://localhost:9200/_ltr" + (f"/{options.store}" if options.store else "")
+    base = f"{ADDRESS}/_ltr" + (f"/{options.store}" if options.store else "")
     own_set = options.featureset is not None
     name = _set_name(options.name) if own_set else YOUR_SET
     create = (curl("POST", f"{base}/_featureset/{name}", folder, "featureset.json"),) if own_set else ()
     return (
         *create,
         curl("POST", f"{base}/_featureset/{name}/_createmodel", folder, "model.json"),
-        curl("POST", "http://localhost:9200/YOUR_INDEX/_search", folder, "query.json"),
+        curl("POST", f"{ADDRESS}/YOUR_INDEX/_search", folder, "query.json"),
     )

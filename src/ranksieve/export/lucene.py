@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve._util.messages import told, warn_caller
-from ranksieve.errors import DataError
+from ranksieve._util.messages import safe, warn_caller
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
@@ -22,6 +21,7 @@ from ranksieve.export.base import (
     exportable,
     float32,
     scale32,
+    unfit,
     warn_of_means,
     weight32,
 )
@@ -71,7 +71,7 @@ def lucene_terms(
         normalisers[carrier] = _carrying(model, carrier, constant, names[carrier])
         notes = (
             *notes,
-            f"The constant {constant:.6g} is in the normaliser of {told(names[carrier])}: a linear model in "
+            f"The constant {constant:.6g} is in the normaliser of {safe(names[carrier])}: a linear model in "
             f"{engine} has no intercept.",
         )
     weights = [weight32(term.weight, name) for term, name in zip(model.terms, names, strict=True)]
@@ -128,7 +128,7 @@ def _normalisers(model: LinearModel, names: Sequence[str]) -> list[Normaliser | 
 
 def _normaliser(ranged: bool, centre: float, scale: float, name: str) -> Normaliser:
     """In float32; "standard" also for a range that the difference of least and greatest would not give."""
-    standard = Normaliser("standard", float32(centre, f"the centre of {told(name)}"), scale32(scale, name))
+    standard = Normaliser("standard", float32(centre, f"the centre of {safe(name)}"), scale32(scale, name))
     if not ranged:
         return standard
     by_range = replace(standard, kind="min_max")
@@ -154,30 +154,21 @@ def feature_list(content: Any) -> list[dict[str, Any]]:
             content = content[key]
     features: list[Any] = content if isinstance(content, list) else [None]
     if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in features):
-        raise DataError(
-            None,
-            None,
+        raise unfit(
             "a feature set must be a list of features with a name each, or an object that has such a list "
-            "under features",
+            "under features"
         )
     names = [one["name"] for one in features]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(None, None, f"the feature set defines {twice!r} twice; define each feature once")
+        raise unfit(f"the feature set defines {twice!r} twice; define each feature once")
     return features
 
 
 def trimmed(features: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[dict[str, Any]]:
     """The features in use, in the order of the set, with those they are computed from."""
     by_name = {feature["name"]: feature for feature in features}
-    lacking = [name for name in wanted if name not in by_name]
-    if lacking:
-        raise DataError(
-            None,
-            None,
-            f"the feature set lacks {', '.join(map(told, lacking))}, which the model uses; add them, or give "
-            "`names` if they have other names there",
-        )
+    check_defined(by_name, wanted, "the feature set lacks")
     kept: set[str] = set()
     open_names = list(wanted)
     while open_names:
@@ -186,6 +177,15 @@ def trimmed(features: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[d
             kept.add(name)
             open_names += _sources(by_name[name], by_name)
     return [feature for feature in features if feature["name"] in kept]
+
+
+def check_defined(definitions: Collection[str], names: Sequence[str], problem: str) -> None:
+    """Refuse a feature of the model without a definition."""
+    if lacking := [name for name in names if name not in definitions]:
+        raise unfit(
+            f"{problem} {', '.join(map(safe, lacking))}, which the model uses; add them, or give `names` if "
+            "they have other names there"
+        )
 
 
 DERIVED = ("derived_expression", "script_feature")
@@ -197,6 +197,12 @@ def _sources(feature: dict[str, Any], names: Collection[str]) -> list[str]:
         return []
     text = json.dumps(feature.get("template", ""), ensure_ascii=False)
     return [name for name in names if name in text and name != feature["name"]]
+
+
+def rescored(match: Any, window: int, by: Any) -> dict[str, Any]:
+    """A search for ``match`` whose first hits are scored again, by the query ``by`` alone."""
+    rescore = {"rescore_query": by, "query_weight": 0, "rescore_query_weight": 1}
+    return {"query": match, "rescore": {"window_size": window, "query": rescore}}
 
 
 def curl(method: str, address: str, folder: str, file: str) -> str:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import AnyArray
-from ranksieve._util.messages import how_to_install, lookup, told
+from ranksieve._util.messages import how_to_install, lookup, safe
 from ranksieve._version import __version__
 from ranksieve.export.base import (
     ANY_NAME,
     FILE_NAME,
     Options,
     Product,
-    check_model_name,
     columnwise,
     engine_names,
     exportable,
@@ -41,7 +40,7 @@ def onnx(model: LinearModel, options: Options) -> Product:
 
     The names of the input's columns are in the metadata under ``features``, as JSON.
     """
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     model = exportable(model, "ONNX", indicators=True)
     names = engine_names(names_read(model), options.names, ANY_NAME, "ONNX")
     dtype = lookup(PRECISIONS, options.dtype, "dtype")
@@ -54,7 +53,7 @@ def onnx(model: LinearModel, options: Options) -> Product:
 def _check_float32(model: LinearModel) -> None:
     for term, centre, scale in zip(model.terms, *columnwise(model), strict=True):
         weight32(term.weight, term.name)
-        float32(centre, f"the centre of {told(term.name)}")
+        float32(centre, f"the centre of {safe(term.name)}")
         scale32(scale, term.name)
     float32(model.intercept, "the intercept")
     for mean in model.preparation.missing.means:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ranksieve.errors import DataError
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
     Product,
     as_json,
-    check_model_name,
     engine_names,
     exportable,
     fills_of,
     names_read,
-    window_of,
+    unfit,
 )
-from ranksieve.export.elasticsearch import MODEL_NAME, WINDOW
-from ranksieve.export.lucene import curl
+from ranksieve.export.elasticsearch import ADDRESS, MODEL_NAME, WINDOW
+from ranksieve.export.lucene import curl, rescored
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
@@ -49,17 +47,26 @@ def painless_script(model: LinearModel, options: Options, engine: str) -> Produc
     tells negative scores apart as well as it does positive ones (1 / (1 − s) has the relative error of s),
     where exp or a logistic function would make many of them equal.
     """
-    check_model_name(MODEL_NAME, options.name)
+    options.check_name(MODEL_NAME)
     source = _source(exportable(model, engine, indicators=True), options, engine)
-    files: dict[str, str | bytes] = {
+    match = {"match": {"YOUR_FIELD": "WORDS OF THE USER"}}  # inside too, for its ``_score``
+    script_score = {"script_score": {"query": match, "script": {"id": options.name}}}
+    files = {
         "script.json": as_json({"script": {"lang": "painless", "source": source}}),
-        "query.json": as_json(_query(options.name, window_of(options, WINDOW))),
+        "query.json": as_json(rescored(match, options.window_or(WINDOW), script_score)),
     }
     note = (
         f"A score s of the model becomes 1 + s, or 1 / (1 - s) if it is negative, because {engine} takes no "
         "negative scores; the ranking is the same."
     )
-    return Product(files, (note,), lambda folder: _load(folder, options.name))
+    return Product(
+        files,
+        (note,),
+        lambda folder: (
+            curl("PUT", f"{ADDRESS}/_scripts/{options.name}", folder, "script.json"),
+            curl("POST", f"{ADDRESS}/YOUR_INDEX/_search", folder, "query.json"),
+        ),
+    )
 
 
 def _source(model: LinearModel, options: Options, engine: str) -> str:
@@ -72,11 +79,9 @@ def _source(model: LinearModel, options: Options, engine: str) -> str:
         lines.append(f"s += {term.weight!r} * {value};")
     source = "\n".join([*lines, POSITIVE])
     if len(source.encode()) > MOST_CHARACTERS:
-        raise DataError(
-            None,
-            None,
+        raise unfit(
             f"the script of {len(names)} features has {len(source.encode())} bytes, but {engine} takes "
-            f"at most {MOST_CHARACTERS}; fit with a smaller `max_features`",
+            f"at most {MOST_CHARACTERS}; fit with a smaller `max_features`"
         )
     return source
 
@@ -94,19 +99,3 @@ def _value(name: str, fill: float, is_indicator: bool) -> str:
 def quoted(name: str) -> str:
     """Text as a literal of Painless, which knows the escapes of the quote and of the backslash only."""
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _query(name: str, window: int) -> dict[str, Any]:
-    """Rescore the first hits by the script alone; inside, the query again, for its ``_score``."""
-    match = {"match": {"YOUR_FIELD": "WORDS OF THE USER"}}
-    script_score = {"script_score": {"query": match, "script": {"id": name}}}
-    rescore = {"rescore_query": script_score, "query_weight": 0, "rescore_query_weight": 1}
-    return {"query": match, "rescore": {"window_size": window, "query": rescore}}
-
-
-def _load(folder: str, name: str) -> tuple[str, ...]:
-    base = "http://localhost:9200"
-    return (
-        curl("PUT", f"{base}/_scripts/{name}", folder, "script.json"),
-        curl("POST", f"{base}/YOUR_INDEX/_search", folder, "query.json"),
-    )

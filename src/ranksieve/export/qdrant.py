@@ -11,11 +11,9 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    check_model_name,
     engine_names,
     exportable,
     fills_of,
-    window_of,
 )
 from ranksieve.export.hybrid import SHOWN, WINDOW
 from ranksieve.export.lucene import curl
@@ -34,9 +32,9 @@ VARIABLE = NameRule(
 
 def qdrant(model: LinearModel, options: Options) -> Product:
     """A query whose formula is the model, with what stands for a missing value as its defaults."""
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     model = exportable(model, "Qdrant's formula")
-    folded, window = model.folded(), window_of(options, WINDOW)
+    folded, window = model.folded(), options.window_or(WINDOW)
     advice = "map every feature with `names`"
     names = engine_names(folded.names, options.names, VARIABLE, "Qdrant", advice)
     constant = [folded.intercept] if folded.intercept else []

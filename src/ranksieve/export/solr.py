@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ranksieve.export.base import FILE_NAME, Options, Product, as_json, check_model_name
+from ranksieve.export.base import FILE_NAME, Options, Product, as_json
 from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ PACKAGE = "org.apache.solr.ltr"
 
 def solr(model: LinearModel, options: Options) -> Product:
     """Model, trimmed features and example query for Solr."""
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     store = options.store or DEFAULT_STORE
     FILE_NAME.check("store", store)
     terms, notes = lucene_terms(model, options, "Solr")
-    files: dict[str, str | bytes] = {"model.json": as_json(_model(terms, options.name, store))}
+    files = {"model.json": as_json(_model(terms, options.name, store))}
     features: list[dict[str, Any]] = []
     if options.featureset is not None:
         kept = trimmed(feature_list(options.featureset), [term.name for term in terms])
@@ -45,11 +45,7 @@ def _model(terms: Sequence[LuceneTerm], name: str, store: str) -> dict[str, Any]
 
 
 def _feature(term: LuceneTerm) -> dict[str, Any]:
-    return (
-        {"name": term.name}
-        if term.normaliser is None
-        else {"name": term.name, "norm": _norm(term.normaliser)}
-    )
+    return {"name": term.name} | ({} if term.normaliser is None else {"norm": _norm(term.normaliser)})
 
 
 def _norm(given: Normaliser) -> dict[str, Any]:

@@ -15,12 +15,10 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    check_model_name,
     engine_names,
     exportable,
     told_apart,
     warn_of_means,
-    window_of,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def vespa(model: LinearModel, options: Options) -> Product:
 def vespa_second_phase(model: LinearModel, options: Options) -> Product:
     """A rank profile that computes the model for the best matches of each content node."""
     model = exportable(model, "Vespa's second phase")
-    return _files(model, options, "second-phase", window_of(options, RERANKED))
+    return _files(model, options, "second-phase", options.window_or(RERANKED))
 
 
 def vespa_global_phase(model: LinearModel, options: Options) -> Product:
@@ -63,7 +61,7 @@ def vespa_global_phase(model: LinearModel, options: Options) -> Product:
     There ``normalize_linear`` sees the values of all of them, so that query_min_max can be exported.
     """
     model = exportable(model, "Vespa's global phase", within=("query_min_max",))
-    window = window_of(options, RERANKED)
+    window = options.window_or(RERANKED)
     product = _files(model, options, "global-phase", window)
     if not model.per_query:
         return product
@@ -72,21 +70,17 @@ def vespa_global_phase(model: LinearModel, options: Options) -> Product:
 
 
 def _files(model: LinearModel, options: Options, phase: str, window: int | None = None) -> Product:
-    check_model_name(PROFILE_NAME, options.name)
+    options.check_name(PROFILE_NAME)
     warn_of_means(model, "Vespa")
     folded = model if model.per_query else model.folded()
     features = _features(folded, options)
     if model.per_query:
         features = [f"normalize_linear({feature})" for feature in features]
-    files: dict[str, str | bytes] = {
+    search = "select * from sources * where userQuery()"
+    query = {"yql": search, "query": "WORDS OF THE USER", "ranking": options.name}
+    files = {
         f"{options.name}.profile": _profile(options.name, folded, features, phase, window),
-        "query.json": as_json(
-            {
-                "yql": "select * from sources * where userQuery()",
-                "query": "WORDS OF THE USER",
-                "ranking": options.name,
-            }
-        ),
+        "query.json": as_json(query),
     }
     return Product(files, (), lambda folder: _load(folder, options.name))
 
@@ -100,9 +94,8 @@ def _features(model: LinearModel, options: Options) -> list[str]:
 
 def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str, window: int | None) -> str:
     *constants, intercept = _constants(model.terms, features)
-    values = [
-        f"{constant}: {decimal(term.weight)}" for constant, term in zip(constants, model.terms, strict=True)
-    ]
+    weights = [decimal(term.weight) for term in model.terms]
+    values = [f"{constant}: {weight}" for constant, weight in zip(constants, weights, strict=True)]
     summands = [f"{constant} * {feature}" for constant, feature in zip(constants, features, strict=True)]
     if model.intercept:
         values.append(f"{intercept}: {decimal(model.intercept)}")

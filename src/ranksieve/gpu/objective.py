@@ -10,7 +10,7 @@ import torch
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset, checked_query_weight
-from ranksieve.data.magnitudes import check_features
+from ranksieve.data.inputs import check_features
 from ranksieve.data.queries import Queries, queries_in_order
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu.features import TILED, DeviceFeatures, Lists
@@ -18,8 +18,8 @@ from ranksieve.gpu.loss import DeviceSquaredHinge, DeviceValue, Hessians
 from ranksieve.gpu.matrix import DeviceMatrix
 from ranksieve.losses import SquaredHinge
 from ranksieve.losses.base import NO_PAIRS, Loss
-from ranksieve.losses.squared_hinge import checked_levels, checked_table
-from ranksieve.objective import Objective, Point
+from ranksieve.losses.squared_hinge import BoundSquaredHinge, checked_levels, checked_table
+from ranksieve.objective import DocumentObjective, HessianBlock, Point
 
 OFFERS = frozenset({"hessian", "hessian_product", "largest_at_zero", "line", "part"})
 ON_GPU = "the loss {name} does not run on a GPU, squared_hinge does; choose `device='cpu'`"
@@ -28,7 +28,7 @@ ON_GPU = "the loss {name} does not run on a GPU, squared_hinge does; choose `dev
 class DeviceLoss:
     """What solvers ask of the loss."""
 
-    name, offers = SquaredHinge.name, OFFERS
+    name, offers, dual = SquaredHinge.name, OFFERS, staticmethod(BoundSquaredHinge.dual)
 
     def __init__(self, sums: DeviceSquaredHinge, queries: Queries) -> None:
         if not sums.normaliser > 0:
@@ -43,12 +43,8 @@ class DeviceLoss:
         """A function of μ: both derivatives of the loss along d at s + μd."""
         return self.sums.line(s, d)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
-        """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
-        return 2.0 * scale * slack - scale**2 * value
 
-
-class DeviceObjective(Objective):
+class DeviceObjective(DocumentObjective):
     """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, of rows on a GPU.
 
     X is float32, and its rows are query after query. Scores, sums and gradients, and with them certificates,
@@ -56,10 +52,8 @@ class DeviceObjective(Objective):
     """
 
     def __init__(self, features: DeviceFeatures, loss: DeviceLoss) -> None:
-        self.features: Any = features
-        self.loss: Any = loss
+        super().__init__(features, loss)
         self._hessians = Hessians(features, loss.sums)
-        self._at_zero, self._gradient_at_zero, self._latest, self._gradient = None, None, None, None
 
     def evaluate(self, w: FloatArray) -> Point:
         """Loss at the weights ``w``; the gradient comes with it, so that the GPU is waited for once."""
@@ -82,22 +76,22 @@ class DeviceObjective(Objective):
         if (known := self._known_hessian(point, columns)) is not None:
             return known
         everything = np.array([0, self.loss.queries.n_queries])
-        total = self._hessians.blocks(point.at, columns, everything)[0]  # type: ignore[arg-type]
-        return np.asarray(self._cleared(total, columns) / self.loss.normaliser)
+        total = self._hessians.blocks(point.at, columns, everything)[0]
+        return np.asarray(self._without_constants(total, columns) / self.loss.normaliser)
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
-        hessians = self._cleared(self._hessians.blocks(point.at, columns, cuts), columns)  # type: ignore[arg-type]
-        self._latest = (point.at, columns, hessians.sum(axis=0) / self.loss.normaliser)
+        hessians = self._without_constants(self._hessians.blocks(point.at, columns, cuts), columns)
+        self._hessian = (point.at, HessianBlock(columns, hessians.sum(axis=0) / self.loss.normaliser))
         return hessians
 
     def curvatures(self, point: Point) -> FloatArray:
-        diagonal = self._hessians.diagonal(point.at)  # type: ignore[arg-type]
+        diagonal = self._hessians.diagonal(point.at)
         return np.where(self.varies, diagonal / self.loss.normaliser, 0.0)
 
     def restricted(self, columns: IntArray) -> DeviceObjective:
         return DeviceObjective(self.features.restricted(columns), self.loss)
 
-    def sample(self, every: int) -> Objective | None:
+    def sample(self, every: int) -> DeviceObjective | None:
         queries, sums = self.loss.queries, self.loss.sums
         chosen = np.arange(0, queries.n_queries, every)
         rows = np.flatnonzero(np.repeat(np.arange(queries.n_queries) % every == 0, queries.sizes))

@@ -6,13 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
-from ranksieve._util.atomic_folder import atomic_folder
-from ranksieve._util.files import FULL
+from ranksieve._util.files import atomic_folder
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, TextColumn, WithGaps, take_rows
 from ranksieve.data.inputs import as_document_weight, as_labels, numbered_names
@@ -31,7 +30,7 @@ from ranksieve.io.frames import (
     features_of,
     ids_of,
     is_text,
-    labels_of,
+    numbers_of,
     open_parquet,
     weights_of,
     without_index,
@@ -39,9 +38,9 @@ from ranksieve.io.frames import (
 from ranksieve.io.letor import (
     CHUNK_BYTES,
     NO_FEATURE,
-    Entries,
-    LetorRows,
-    check_dense,
+    Density,
+    Documents,
+    letor_documents,
     names_for,
 )
 from ranksieve.io.text_files import (
@@ -50,9 +49,8 @@ from ranksieve.io.text_files import (
     in_file,
     profile_of_files,
     source_name,
-    text_chunks,
 )
-from ranksieve.prepare.missing import FILLS, OTHER_POLICIES, has_missing
+from ranksieve.prepare.missing import OTHER_POLICIES
 
 BATCH_CELLS, BATCH_ROWS = 2**20, 8192
 Progress = Callable[[int, int], None]
@@ -63,8 +61,8 @@ class Source:
     """Batches of documents, and what is to be known of them.
 
     ``names`` gives the names of so many features, and ``ids`` makes the array of query ids from what the
-    batches call them. ``about`` goes into the header. ``n_docs`` is how many documents will come, if that is
-    known before. Without ``empty_comments``, comments that are all empty are no comments.
+    batches call them. ``about`` goes into the header. Without ``empty_comments``, comments that are all empty
+    are no comments.
     """
 
     batches: Iterator[Batch]
@@ -72,7 +70,6 @@ class Source:
     names: Callable[[int], Sequence[str]]
     ids: Callable[[list[Any]], AnyArray]
     about: Mapping[str, Any]
-    n_docs: int | None = None
     empty_comments: bool = True
 
 
@@ -118,72 +115,27 @@ def _letor_batches(
     progress: Progress | None,
     least: int,
 ) -> Iterator[Batch]:
-    total, done, share, room = _plain_bytes(paths), 0, _DenseShare(n_features or 0), None
-    for path in paths:
-        name, line = source_name(path), 0
-        for chunk in text_chunks(path, CHUNK_BYTES):
-            features = _Kept()
-            rows = LetorRows(features, n_features, dtype)
-            rows.room = rows.room if room is None else room
-            line = rows.add(name, line, chunk, refuse_missing)
-            room = rows.room
-            if features.entries is not None:
-                share.add(name, features.entries)
-                yield from _slices(rows, features.entries, n_features, least)
-            done += chunk.end - chunk.begin
-            if progress is not None and total:
-                progress(done, total)
-    if share.rows and not share.width:
+    total, density = _plain_bytes(paths), Density(n_features or 0, "use read_letor with `sparse=True`")
+    for part in letor_documents(paths, n_features, dtype, refuse_missing, CHUNK_BYTES):
+        density.add(part)
+        yield from _slices(part, n_features or max(part.width, least), dtype)
+        if progress is not None and total:
+            progress(part.bytes_read, total)
+    if density.rows and not density.width:
         raise DataError(_names_of(paths), None, NO_FEATURE)
 
 
-class _Kept:
-    """The features of one chunk as the parser gives them."""
-
-    entries: Entries | None = None
-
-    def add(self, name: str, entries: Entries) -> None:
-        self.entries = entries
-
-    def finish(self) -> Any:
-        return None
-
-
-class _DenseShare:
-    """Refuses text so sparse that its rows would be written as zeros nearly everywhere."""
-
-    def __init__(self, width: int) -> None:
-        self.rows, self.stored, self.width = 0, 0, width
-
-    def add(self, name: str, entries: Entries) -> None:
-        self.rows += len(entries.starts) - 1
-        self.stored += len(entries.values)
-        self.width = max(self.width, entries.width)
-        check_dense(name, self.stored, self.rows, self.width, "use read_letor with `sparse=True`")
-
-
-def _slices(rows: LetorRows, entries: Entries, n_features: int | None, least: int) -> Iterator[Batch]:
-    """The documents of one chunk, with at least so many features, fewer at a time if they are wide."""
-    width, y = n_features or max(entries.width, least), rows.labels.held
-    starts = np.append(rows.queries.first_rows.held, len(y))
-    names = [rows.queries.names[token] for token in rows.queries.tokens]
-    comments, doc_ids = _comments(rows)
-    step = rows_of_batch(width)
-    for first in range(0, len(y), step):
-        last = min(first + step, len(y))
-        X = np.zeros((last - first, width), rows.dtype)
-        entries.fill(X, first)
+def _slices(part: Documents, width: int, dtype: np.dtype[Any]) -> Iterator[Batch]:
+    """The documents of one chunk, fewer at a time if they are wide."""
+    step, starts = rows_of_batch(width), np.append(part.first_rows, part.n_rows)
+    for first in range(0, part.n_rows, step):
+        last = min(first + step, part.n_rows)
+        X = np.zeros((last - first, width), dtype)
+        part.fill(X, first)
         runs = slice(int(np.searchsorted(starts, first, "right")) - 1, int(np.searchsorted(starts, last)))
-        sizes = np.diff(np.clip(starts[runs.start : runs.stop + 1], first, last))
-        yield Batch(X, y[first:last], names[runs], sizes.tolist(), comments[first:last], doc_ids[first:last])
-
-
-def _comments(rows: LetorRows) -> tuple[TextColumn, TextColumn]:
-    """Comments and the document ids in them, also if all are empty."""
-    text = rows.comments
-    block, ends = text.block.held, text.ends.held
-    begins = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
-    return TextColumn(block, begins, ends), TextColumn(block, text.id_begins.held, text.id_ends.held)
+        sizes = np.diff(np.clip(starts[runs.start : runs.stop + 1], first, last)).tolist()
+        rows = slice(first, last)
+        yield Batch(X, part.labels[rows], part.queries[runs], sizes, part.comments[rows], part.doc_ids[rows])
 
 
 def _plain_bytes(paths: Sequence[PathLike]) -> int:
@@ -214,7 +166,6 @@ def dataset_source(data: Dataset, dtype: Any, progress: Progress | None = None) 
         lambda _: data.feature_names,
         ids_like(data.queries.ids),
         about,
-        n_docs=data.n_docs,
     )
 
 
@@ -298,16 +249,16 @@ def as_dtype(X: AnyArray, dtype: np.dtype[Any], names: Sequence[str], first: int
     return cast
 
 
+# --- Parquet -----------------------------------------------------------------------------------------------
+
 TEXT = np.dtype(np.str_)
-ONE_KIND = "make them of one kind"
 DEFAULT_CHOICE = ColumnChoice()
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """One file: its columns, the types of its ids, and how many rows it has."""
 
-    path: PathLike
+    name: str
     columns: Columns
     single: bool
     query_kind: np.dtype[Any]
@@ -318,7 +269,6 @@ class _Part:
 def parquet_source(
     paths: Sequence[PathLike],
     dtype: Any,
-    refuse_missing: bool,
     progress: Progress | None = None,
     choice: ColumnChoice = DEFAULT_CHOICE,
 ) -> Source:
@@ -330,103 +280,71 @@ def parquet_source(
     parts = [_part(path, choice) for path in paths]
     for part in parts[1:]:
         _check_same_columns(parts[0], part)
-    found = np.float32 if all(part.single for part in parts) else np.float64
-    kind = np.dtype(found if dtype is None else dtype)
-    query_kind = _common([part.query_kind for part in parts], "query", parts)
-    doc_kinds = [part.doc_kind for part in parts if part.doc_kind is not None]
-    doc_kind = _common(doc_kinds, "document", parts) if doc_kinds else None
-    columns = parts[0].columns
-    return Source(
-        _batches(parts, columns, kind, doc_kind, refuse_missing, progress),
-        kind,
-        lambda _: columns.features,
-        ids_like(np.empty(0, dtype=query_kind)),
-        {"source": ", ".join(source_name(path) for path in paths), "profile": None},
-        n_docs=sum(part.n_rows for part in parts),
-    )
+    single = all(part.single for part in parts)
+    kind = np.dtype((np.float32 if single else np.float64) if dtype is None else dtype)
+    query_kind = _common("query", [(part.name, part.query_kind) for part in parts])
+    doc_kinds = [(part.name, part.doc_kind) for part in parts if part.doc_kind is not None]
+    columns, doc_kind = parts[0].columns, _common("document", doc_kinds) if doc_kinds else None
+
+    def batches() -> Iterator[Batch]:
+        done, total = 0, sum(part.n_rows for part in parts)
+        for path, part in zip(paths, parts, strict=True):
+            first = 0
+            with open_parquet(path) as file:
+                for table in _tables(file, columns):
+                    with in_file(part.name):
+                        batch = _batch(table, columns, kind, doc_kind, first)
+                    yield batch
+                    first += table.num_rows
+                    done += table.num_rows
+                    if progress is not None:
+                        progress(done, total)
+
+    about = {"source": _names_of(paths), "profile": None}
+    ids = ids_like(np.empty(0, dtype=query_kind))
+    return Source(batches(), kind, lambda _: columns.features, ids, about)
 
 
 def _part(path: PathLike, choice: ColumnChoice) -> _Part:
-    with open_parquet(path) as file:
-        empty = without_index(file.schema_arrow.empty_table())
-        with in_file(source_name(path)):
-            columns, table = columns_of(empty, choice)
-            weights_of(table, columns)
-            single = features_of(table, columns.features).dtype == np.float32
-            query_kind = _kind_of(table[columns.qid])
-            doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
-        return _Part(path, columns, single, query_kind, doc_kind, file.metadata.num_rows)
+    name = source_name(path)
+    with open_parquet(path) as file, in_file(name):
+        columns, table = columns_of(without_index(file.schema_arrow.empty_table()), choice)
+        weights_of(table, columns)
+        single = features_of(table, columns.features).dtype == np.float32
+        doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
+        return _Part(name, columns, single, _kind_of(table[columns.qid]), doc_kind, file.metadata.num_rows)
 
 
 def _kind_of(column: Any) -> np.dtype[Any]:
     """The type of the ids of a column."""
-    if is_text(column.dtype):
-        return TEXT
-    kind = ids_of(column).dtype
+    kind = TEXT if is_text(column.dtype) else ids_of(column).dtype
     if kind.kind == "O":
-        raise DataError(
-            None, None, f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
-        )
+        reason = f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
+        raise DataError(None, None, reason)
     return kind
 
 
 def _check_same_columns(first: _Part, other: _Part) -> None:
-    names = (set(first.columns.all()), set(other.columns.all()))
-    for here, there, lacking, having in ((0, 1, other, first), (1, 0, first, other)):
-        for name in sorted(names[here] - names[there]):
-            reason = (
-                f"has no column {name!r}, but {source_name(having.path)} has; all files need the same ones"
-            )
-            raise DataError(source_name(lacking.path), None, reason)
-    for name in sorted(set(first.columns.features) ^ set(other.columns.features)):
-        text, numbers = (first, other) if name in first.columns.texts else (other, first)
-        reason = (
-            f"the column {name!r} is text, but a feature in {source_name(numbers.path)}; make both the same"
-        )
-        raise DataError(source_name(text.path), None, reason)
+    for lacking, having in ((other, first), (first, other)):
+        for name in sorted(set(having.columns.all()) - set(lacking.columns.all())):
+            reason = f"has no column {name!r}, but {having.name} has; all files need the same ones"
+            raise DataError(lacking.name, None, reason)
+        for name in sorted(set(having.columns.features) - set(lacking.columns.features)):
+            reason = f"the column {name!r} is text, but a feature in {having.name}; make both the same"
+            raise DataError(lacking.name, None, reason)
 
 
-def _common(kinds: Sequence[np.dtype[Any]], what: str, parts: Sequence[_Part]) -> np.dtype[Any]:
+def _common(what: str, kinds: Sequence[tuple[str, np.dtype[Any]]]) -> np.dtype[Any]:
     """The type that holds the ids of all files as they are."""
-    for part, kind in zip(parts, kinds, strict=True):
-        if kind.kind != kinds[0].kind and {kind.kind, kinds[0].kind} != {"i", "u"}:
-            reason = (
-                f"its {what} ids are {_words(kind)}, but those of {source_name(parts[0].path)} are "
-                f"{_words(kinds[0])}; {ONE_KIND}"
-            )
-            raise DataError(source_name(part.path), None, reason)
-    common = np.result_type(*kinds)
-    if common.kind == "f" and kinds[0].kind != "f":
-        raise DataError(
-            source_name(parts[0].path), None, f"no integer type holds the {what} ids of all files; {ONE_KIND}"
-        )
+    first, common = kinds[0]
+    for name, kind in kinds:
+        mixed = {kind.kind, common.kind}
+        if len(mixed) > 1 and (mixed != {"i", "u"} or np.result_type(kind, common).kind == "f"):
+            here, there = ("text" if one == TEXT else one.name for one in (kind, common))
+            reason = f"its {what} ids are {here}, but those of {first} are {there}; make them of one kind"
+            raise DataError(name, None, reason)
+        common = np.result_type(kind, common)
     return TEXT if common.kind == "U" else common
-
-
-def _words(kind: np.dtype[Any]) -> str:
-    return "text" if kind.kind == "U" else kind.name
-
-
-def _batches(
-    parts: Sequence[_Part],
-    columns: Columns,
-    dtype: np.dtype[Any],
-    doc_kind: np.dtype[Any] | None,
-    refuse_missing: bool,
-    progress: Progress | None,
-) -> Iterator[Batch]:
-    done, total = 0, sum(part.n_rows for part in parts)
-    for part in parts:
-        name, first = source_name(part.path), 0
-        with open_parquet(part.path) as file:
-            for table in _tables(file, columns):
-                with in_file(name):
-                    batch = _batch(table, columns, dtype, doc_kind, first, refuse_missing)
-                yield batch
-                first += table.num_rows
-                done += table.num_rows
-                if progress is not None:
-                    progress(done, total)
 
 
 def _tables(file: Any, columns: Columns) -> Iterator[Any]:
@@ -440,26 +358,12 @@ def _tables(file: Any, columns: Columns) -> Iterator[Any]:
 
 
 def _batch(
-    table: Any,
-    columns: Columns,
-    dtype: np.dtype[Any],
-    doc_kind: np.dtype[Any] | None,
-    first: int,
-    refuse_missing: bool,
+    table: Any, columns: Columns, dtype: np.dtype[Any], doc_kind: np.dtype[Any] | None, first: int
 ) -> Batch:
     rows = as_table(table)
     X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
-    y = as_labels(labels_of(rows[columns.label]), table.num_rows, first)
-    qid = as_id_array(ids_of(rows[columns.qid]), first)
-    place = first_place(X, np.isnan) if refuse_missing else None
-    if place is not None:
-        row, column = place
-        reason = (
-            f"feature {columns.features[column]} of row {first + row} (query {qid[row]}) is missing; "
-            f"{OTHER_POLICIES}"
-        )
-        raise DataError(None, None, reason)
-    ids, sizes = runs_of(qid)
+    y = as_labels(numbers_of(rows[columns.label], "label"), table.num_rows, first)
+    ids, sizes = runs_of(as_id_array(ids_of(rows[columns.qid]), first))
     comments = None if columns.comment is None else _parquet_texts(table[columns.comment])
     doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
     texts = {name: _parquet_texts(table[name]) for name in columns.texts}
@@ -493,10 +397,6 @@ def _parquet_texts(column: Any) -> TextColumn:
     return TextColumn(data, begins[:-1], begins[1:])
 
 
-GIGABYTE, MEGABYTE = 1e9, 1e6
-LABEL_BYTES = 8
-
-
 def write_folder(dataset: Dataset, path: PathLike) -> None:
     """Write a data set into a folder; one that holds a data set already is replaced, any other refused."""
     write_source(dataset_source(dataset, None), path, "keep")
@@ -504,41 +404,27 @@ def write_folder(dataset: Dataset, path: PathLike) -> None:
 
 def write_source(source: Source, path: PathLike, missing: str) -> None:
     """Write all documents of a source into a folder."""
+    name = source.about["source"]
     with atomic_folder(path, is_folder_dataset) as place, FolderWriter(place, source.dtype) as writer:
-        try:
-            _fill(writer, source, missing)
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
-            raise OSError(f"{path}: {_full(writer, source)}; make room or choose another place") from None
+        for batch in source.batches:
+            if missing == "error":
+                _refuse_missing(batch, writer.n_docs, source)
+            writer.add(batch)
+        if writer.n_docs == 0:
+            raise DataError(name, None, "holds no documents")
+        if writer.scattered:
+            warn_caller(
+                f"{name or 'the data'}: the rows of some queries are not together; the folder has them query "
+                "by query, in another order"
+            )
+        writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
 
 
-def _fill(writer: FolderWriter, source: Source, missing: str) -> None:
-    for batch in source.batches:
-        if missing in FILLS and not writer.has_missing:
-            writer.has_missing = has_missing(batch.X)
-        writer.add(batch)
-    if writer.n_docs == 0:
-        raise DataError(source.about["source"], None, "holds no documents")
-    if writer.scattered:
-        name = source.about["source"] or "the data"
-        warn_caller(
-            f"{name}: the rows of some queries are not together; the folder has them query by query, in "
-            "another order"
-        )
-    writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
-
-
-def _full(writer: FolderWriter, source: Source) -> str:
-    """What a full disk lacks, as far as that is known."""
-    written = f"the disk is full after {_size(writer.bytes_written)}"
-    if writer.scattered:
-        written += " (rows are brought together in a second copy)"
-    if source.n_docs is None:
-        return written
-    needed = source.n_docs * (writer.width * source.dtype.itemsize + LABEL_BYTES)
-    return f"{written}, and the data set needs about {_size(needed)}"
-
-
-def _size(count: int) -> str:
-    return f"{count / GIGABYTE:.3g} GB" if count >= GIGABYTE else f"{count / MEGABYTE:.3g} MB"
+def _refuse_missing(batch: Batch, first: int, source: Source) -> None:
+    place = first_place(batch.X, np.isnan)
+    if place is not None:
+        row, column = place
+        feature = source.names(batch.X.shape[1])[column]
+        query = batch.ids[int(np.searchsorted(np.cumsum(batch.sizes), row, side="right"))]
+        reason = f"feature {feature} of row {first + row} (query {query}) is missing; {OTHER_POLICIES}"
+        raise DataError(source.about["source"], None, reason)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.files import atomic_write
-from ranksieve._util.messages import shortened, told, warn_caller
+from ranksieve._util.messages import safe, shortened, warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, shown
 from ranksieve.io.frames import (
@@ -61,8 +61,8 @@ class Layout(NamedTuple):
     columns: tuple[str, ...]
     delimiter: str
     decimal: str
-    numbers: frozenset[str]
-    truth_values: frozenset[str]
+    numbers: set[str]
+    truth_values: set[str]
     like_numbers: Mapping[str, str]  # columns of text that look like numbers, each with a cell
 
 
@@ -144,18 +144,11 @@ def _layout(raw: bytes, name: str) -> Layout:
         column: [cells[place].strip() for cells in sample if place < len(cells)]
         for place, column in enumerate(columns)
     }
-    return Layout(
-        tuple(columns),
-        delimiter,
-        decimal,
-        numbers := frozenset(column for column, cells in values.items() if _are_numbers(cells, decimal)),
-        truths := frozenset(column for column, cells in values.items() if _are_truth_values(cells)),
-        {
-            column: example
-            for column, cells in values.items()
-            if column not in numbers | truths and (example := _like_numbers(cells))
-        },
-    )
+    numbers = {column for column, cells in values.items() if _are_numbers(cells, decimal)}
+    truths = {column for column, cells in values.items() if _are_truth_values(cells)}
+    examples = {column: _like_numbers(values[column]) for column in columns if column not in numbers | truths}
+    like_numbers = {column: example for column, example in examples.items() if example}
+    return Layout(tuple(columns), delimiter, decimal, numbers, truths, like_numbers)
 
 
 def _like_numbers(cells: Sequence[str]) -> str:
@@ -173,7 +166,7 @@ def _warn_of_text(layout: Layout, choice: ColumnChoice, name: str) -> None:
     others = {choice.qid, choice.label, choice.doc_id or DOC_ID, choice.document_weight, COMMENT, ""}
     others |= set(columns_matching(choice.ignore, names, "ignore"))
     texts = {column.strip(): cell for column, cell in layout.like_numbers.items()}
-    left = [f"{told(one)} (such as {shown(cell)})" for one, cell in texts.items() if one not in others]
+    left = [f"{safe(one)} (such as {shown(cell)})" for one, cell in texts.items() if one not in others]
     if left:
         warn_caller(
             f"{name}: columns of text are not features, but these look like numbers: "
@@ -225,10 +218,7 @@ def _table(raw: bytes, layout: Layout, choice: ColumnChoice, name: str) -> Any:
     """The columns that are wanted, ids as text."""
     arrow, arrow_csv = extra("pyarrow"), extra("pyarrow.csv")
     names = {column: column.strip() for column in layout.columns}
-    ignored = {
-        *columns_matching(choice.ignore, list(names.values()), "ignore"),
-        "",
-    }  # the row labels of pandas
+    ignored = {"", *columns_matching(choice.ignore, list(names.values()), "ignore")}  # "": labels of pandas
     wanted = [column for column, stripped in names.items() if stripped not in ignored]
     kinds = {column: _kind(names[column], column, layout, choice, arrow) for column in wanted}
     try:
@@ -244,12 +234,15 @@ def _table(raw: bytes, layout: Layout, choice: ColumnChoice, name: str) -> Any:
         )
     except arrow.ArrowException as error:
         as_text(raw, name)
-        _refuse_first_fault(raw, layout, kinds, name)
+        _refuse_first_fault(raw, layout, kinds, choice, name)
         raise DataError(name, None, f"damaged CSV ({str(error).splitlines()[0].rstrip('.')})") from None
     if table.num_rows == 0:
         raise DataError(name, None, "holds no documents")
     table = table.rename_columns([names[column] for column in wanted])
-    _refuse_gaps(table, raw, layout, choice, name)
+    compute, columns = extra("pyarrow.compute"), table.column_names
+    no_query = choice.qid in columns and compute.any(compute.equal(table[choice.qid], "")).as_py()
+    if no_query or (choice.label in columns and table[choice.label].null_count > 0):
+        _refuse_first_fault(raw, layout, kinds, choice, name)
     return table
 
 
@@ -264,41 +257,23 @@ def _kind(name: str, column: str, layout: Layout, choice: ColumnChoice, arrow: A
     return arrow.string()
 
 
-def _refuse_first_fault(raw: bytes, layout: Layout, kinds: dict[str, Any], name: str) -> None:
-    """Name the first row of the wrong length, or the first cell that is no number where one must be."""
+def _refuse_first_fault(
+    raw: bytes, layout: Layout, kinds: dict[str, Any], choice: ColumnChoice, name: str
+) -> None:
+    """Name the first row of the wrong length, cell that is not a number, or missing query id or label."""
     rows = _rows(raw, name)
     next(rows)
-    numeric = [
-        (place, column.strip())
-        for place, column in enumerate(layout.columns)
-        if column in kinds and str(kinds[column]) == "double"
-    ]
+    numeric = {column for column, kind in kinds.items() if str(kind) == "double"}
     for place, cells in rows:
         if len(cells) != len(layout.columns):
             raise DataError(*place, f"has {len(cells)} cells; the header has {len(layout.columns)}")
-        for number, column in numeric:
-            cell = cells[number].strip()
-            if cell not in NO_VALUE and not _is_number(cell, layout.decimal):
-                raise DataError(
-                    *place, f"the column {column!r} holds {cell[:40]!r}; expected a number or an empty cell"
-                )
-
-
-def _refuse_gaps(table: Any, raw: bytes, layout: Layout, choice: ColumnChoice, name: str) -> None:
-    """Name the first row without a query id or label, of which every document needs both."""
-    compute, columns = extra("pyarrow.compute"), table.column_names
-    gaps = choice.qid in columns and compute.any(compute.equal(table[choice.qid], "")).as_py()
-    gaps = gaps or (choice.label in columns and table[choice.label].null_count > 0)
-    if not gaps:
-        return
-    rows = _rows(raw, name)
-    names = [cell.strip() for cell in next(rows)[1]]
-    for place, cells in rows:
-        for column in (choice.qid, choice.label):
-            if column in names and cells[names.index(column)].strip() in NO_VALUE:
-                raise DataError(
-                    *place, f"the column {column!r} is empty; every document needs a query id and a label"
-                )
+        for column, cell in zip(layout.columns, map(str.strip, cells), strict=True):
+            what = f"the column {column.strip()!r}"
+            if cell in NO_VALUE:
+                if column.strip() in (choice.qid, choice.label) and column in kinds:
+                    raise DataError(*place, f"{what} is empty; every document needs a query id and a label")
+            elif column in numeric and not _is_number(cell, layout.decimal):
+                raise DataError(*place, f"{what} holds {cell[:40]!r}; expected a number or an empty cell")
 
 
 def _with_ids(table: Any, choice: ColumnChoice) -> Any:

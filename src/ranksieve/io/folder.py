@@ -12,20 +12,20 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, PathLike
-from ranksieve._util.files import fault_of_file_name, identity
-from ranksieve._util.json_values import checked, decode_json
+from ranksieve._util.files import Finite, converted, decode_json, fault_of_file_name, identity
 from ranksieve.data.dataset import Dataset, TextColumn, WithGaps
 from ranksieve.data.disk import DiskDataset, DiskMatrix
 from ranksieve.data.inputs import as_document_weight
-from ranksieve.data.matrix import first_place
 from ranksieve.data.queries import queries_in_order, text_array
 from ranksieve.errors import DataError, shown
-from ranksieve.prepare.missing import OTHER_POLICIES, check_policy, fill_missing
+from ranksieve.io.text_files import in_file
+from ranksieve.prepare.missing import check_policy, fill_missing
 
-FORMAT, FORMAT_VERSION = "ranksieve-dataset", 1
+FORMAT, FORMAT_VERSION = "ranksieve-dataset", 2
 SUFFIX = ".ranksieve"
 HEADER = "dataset.json"
 FEATURES, LABELS, SIZES, QUERY_IDS = "features.bin", "labels.bin", "query_sizes.bin", "query_ids.bin"
@@ -35,26 +35,32 @@ TEXT = "text"  # the kind of ids that are places in the file of texts
 WORD, PLACE = np.dtype("<i8"), np.dtype(("<i8", 2))
 NUMBER_KINDS = "iufbmM"
 EDGE = 4096  # bytes at either end of a file that are looked at when it is opened
-SHAPE = {
-    "format": str,
-    "format_version": int,
-    "version": str,
-    "n_docs": int,
-    "n_queries": int,
-    "dtype": str,
-    "feature_names": [str],
-    "block_starts": [int],
-    "query_ids": str,
-    "doc_ids": (str, None),
-    "text_columns": ([str], ()),
-    "label_counts": (dict, None),
-    "truth": ([float], None),
-    "profile": (str, None),
-    "source": (str, None),
-    "files": dict,
-}
-FILE = {"bytes": int, "edges": int}
 AGAIN = "convert the data again"
+
+
+class FileEntry(msgspec.Struct, forbid_unknown_fields=True):
+    bytes: int
+    edges: int
+
+
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of dataset.json."""
+
+    format: str
+    format_version: int
+    version: str
+    n_docs: int
+    n_queries: int
+    dtype: str
+    feature_names: list[str]
+    block_starts: list[int]
+    query_ids: str
+    files: dict[str, FileEntry]
+    doc_ids: str | None = None
+    text_columns: list[str] = []
+    truth: list[Finite] | None = None
+    profile: str | None = None
+    source: str | None = None
 
 
 def open_dataset(path: PathLike, *, missing: str = "keep") -> Dataset:
@@ -81,20 +87,8 @@ def open_dataset(path: PathLike, *, missing: str = "keep") -> Dataset:
         except (OSError, ValueError, TypeError):
             if identity(folder) == before:  # else another process has just replaced it
                 raise
-    if missing == "error":
-        return _without_missing(data)
-    return fill_missing(data, missing)
-
-
-def _without_missing(data: Dataset) -> Dataset:
-    """The data if no feature is missing, which takes a look at all of them, some rows at a time."""
-    place = first_place(data.X, np.isnan)
-    if place is None:
-        return data
-    row, column = place
-    query = data.queries.ids[np.searchsorted(data.queries.offsets, row, side="right") - 1]
-    reason = f"feature {data.feature_names[column]} of row {row} (query {query}) is missing; {OTHER_POLICIES}"
-    raise DataError(data.source, None, reason)
+    with in_file(str(folder)):
+        return fill_missing(data, missing)
 
 
 def is_folder_dataset(path: PathLike) -> bool:
@@ -123,7 +117,7 @@ def _is_plain(path: Path) -> bool:
     return S_ISREG(path.stat().st_mode)
 
 
-def _read_header(folder: Path) -> dict[str, Any]:
+def _read_header(folder: Path) -> Header:
     if not folder.is_dir():
         what = "is a file, but expected" if folder.exists() else "there is no such folder; expected"
         raise FileNotFoundError(f"{folder}: {what} the folder of a data set, as ranksieve convert makes it")
@@ -144,34 +138,34 @@ def _read_header(folder: Path) -> dict[str, Any]:
         )
         raise DataError(folder / HEADER, None, reason)
     try:
-        return _consistent(checked(content, SHAPE, "the header"))
+        return _consistent(converted(content, Header))
     except ValueError as error:
         raise DataError(folder / HEADER, None, f"damaged ({error}); {AGAIN}") from None
 
 
-def _consistent(header: dict[str, Any]) -> dict[str, Any]:
-    starts, names = header["block_starts"], header["feature_names"]
-    if header["dtype"] not in ("float32", "float64"):
-        raise DataError(None, None, f"dtype is {header['dtype']!r}; expected float32 or float64")
-    if not names or header["n_docs"] < 1 or header["n_queries"] < 1:
+def _consistent(header: Header) -> Header:
+    starts, names = header.block_starts, header.feature_names
+    if header.dtype not in ("float32", "float64"):
+        raise DataError(None, None, f"dtype is {header.dtype!r}; expected float32 or float64")
+    if not names or header.n_docs < 1 or header.n_queries < 1:
         raise DataError(None, None, "there are no documents or no features")
-    if starts[:1] != [0] or starts[-1] != header["n_docs"] or (np.diff(starts) <= 0).any():
+    if starts[:1] != [0] or starts[-1] != header.n_docs or (np.diff(starts) <= 0).any():
         raise DataError(None, None, "block_starts do not rise from 0 to n_docs")
     if len(set(names)) < len(names):
         raise DataError(None, None, "a feature name occurs twice")
     return header
 
 
-def _check_file(path: Path, about: dict[str, int]) -> None:
+def _check_file(path: Path, about: FileEntry) -> None:
     try:
         size = path.stat().st_size
     except OSError:
         raise DataError(None, None, f"{path.name} is missing; {AGAIN}") from None
     if not _is_plain(path):
         raise DataError(None, None, f"{path.name} is not a plain file; {AGAIN}")
-    if size != about["bytes"]:
-        raise DataError(None, None, f"{path.name} has {size} bytes; expected {about['bytes']}; {AGAIN}")
-    if edges_of(path) != about["edges"]:
+    if size != about.bytes:
+        raise DataError(None, None, f"{path.name} has {size} bytes; expected {about.bytes}; {AGAIN}")
+    if edges_of(path) != about.edges:
         raise DataError(None, None, f"{path.name} is not the file that {HEADER} was written with; {AGAIN}")
 
 
@@ -183,31 +177,31 @@ def edges_of(path: Path) -> int:
         return zlib.crc32(file.read(EDGE), first)
 
 
-def _opened(folder: Path, header: dict[str, Any]) -> DiskDataset:
+def _opened(folder: Path, header: Header) -> DiskDataset:
     try:
-        for name, about in header["files"].items():
+        for name, about in header.files.items():
             if fault := fault_of_file_name(name):
                 raise DataError(None, None, f"{shown(name)} is not part of a data set: {fault}; {AGAIN}")
-            _check_file(folder / name, checked(about, FILE, f"the entry of {name}"))
+            _check_file(folder / name, about)
         return _assembled(folder, header)
     except (ValueError, TypeError) as error:
         raise DataError(folder, None, str(error)) from None
 
 
-def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
-    n_docs, n_queries, names = header["n_docs"], header["n_queries"], header["feature_names"]
-    files = header["files"]
+def _assembled(folder: Path, header: Header) -> DiskDataset:
+    n_docs, n_queries, names = header.n_docs, header.n_queries, header.feature_names
+    files = header.files
     if FEATURES not in files:
         raise DataError(None, None, f"{HEADER} does not list {FEATURES}; {AGAIN}")
-    features = DiskMatrix(folder / FEATURES, header["block_starts"], len(names), header["dtype"])
+    features = DiskMatrix(folder / FEATURES, header.block_starts, len(names), header.dtype)
     texts = _mapped(folder / TEXTS, np.dtype(np.uint8)) if TEXTS in files else np.empty(0, np.uint8)
     sizes = np.array(_column(folder / SIZES, WORD, n_queries))
     if (sizes < 1).any() or sizes.sum() != n_docs:
         raise DataError(None, None, f"{SIZES} does not add up to {n_docs} documents; {AGAIN}")
-    ids = _ids(folder / QUERY_IDS, header["query_ids"], n_queries, texts)
+    ids = _ids(folder / QUERY_IDS, header.query_ids, n_queries, texts)
     doc_ids: Any = None
-    if header["doc_ids"] is not None:
-        doc_ids = _ids(folder / DOC_IDS, header["doc_ids"], n_docs, texts)
+    if header.doc_ids is not None:
+        doc_ids = _ids(folder / DOC_IDS, header.doc_ids, n_docs, texts)
         if DOC_ID_GAPS in files:
             gaps: BoolArray = _column(folder / DOC_ID_GAPS, np.dtype(np.bool_), n_docs)
             doc_ids = WithGaps(doc_ids, gaps)
@@ -217,9 +211,9 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
         weights = as_document_weight(_column(folder / DOCUMENT_WEIGHTS, np.dtype("<f8"), n_docs), n_docs)
     beside = {
         name: _ids(folder / text_file(number), TEXT, n_docs, texts)
-        for number, name in enumerate(header["text_columns"])
+        for number, name in enumerate(header.text_columns)
     }
-    truth = header["truth"]
+    truth = header.truth
     return DiskDataset(
         features,
         _column(folder / LABELS, np.dtype("<f8"), n_docs),
@@ -229,7 +223,7 @@ def _assembled(folder: Path, header: dict[str, Any]) -> DiskDataset:
         comments=comments,
         truth=None if truth is None else np.array(truth),
         source=str(folder),
-        profile=header["profile"],
+        profile=header.profile,
         document_weight=weights,
         texts=beside,
     )

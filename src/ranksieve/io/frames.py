@@ -202,24 +202,18 @@ def _floats(column: Any) -> FloatArray:
     return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
 
 
-def labels_of(column: Any) -> FloatArray:
-    """Relevance as float64."""
+def numbers_of(column: Any, what: str) -> FloatArray:
+    """Labels or weights as float64."""
     if not _is_number(column.dtype):
-        raise DataError(
-            None, None, f"the label column {column.name!r} holds {column.dtype}; labels must be numbers"
-        )
+        reason = f"the {what} column {column.name!r} holds {column.dtype}; {what}s must be numbers"
+        raise DataError(None, None, reason)
     return _floats(column)
 
 
 def weights_of(table: Any, columns: Columns) -> FloatArray | None:
-    """The weights of documents as float64, if there is a column of them."""
-    if columns.document_weight is None:
-        return None
-    column = table[columns.document_weight]
-    if not _is_number(column.dtype):
-        reason = f"the weight column {column.name!r} holds {column.dtype}; document weights must be numbers"
-        raise DataError(None, None, reason)
-    return _floats(column)
+    """The weights of documents, if there is a column of them."""
+    name = columns.document_weight
+    return None if name is None else numbers_of(table[name], "document weight")
 
 
 def ids_of(column: Any) -> AnyArray:
@@ -337,7 +331,7 @@ def from_frame(
     columns, table = columns_of(frame, choice)
     dataset = Dataset(
         features_of(table, columns.features),
-        labels_of(table[columns.label]),
+        numbers_of(table[columns.label], "label"),
         ids_of(table[columns.qid]),
         columns.features,
         None if columns.doc_id is None else ids_of(table[columns.doc_id]).tolist(),

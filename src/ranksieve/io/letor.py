@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import accumulate
+from operator import add
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import atomic_write, destination
 from ranksieve.data.dataset import Dataset, TextColumn
@@ -25,7 +23,6 @@ from ranksieve.data.queries import group_queries, ids_from_text
 from ranksieve.errors import DataError, ParameterError, shown
 from ranksieve.io.text_files import (
     STANDARD_INPUT,
-    Chunk,
     content_lines,
     maybe_gzip,
     profile_of_files,
@@ -38,16 +35,12 @@ from ranksieve.kernels.letor_text import (
     BAD_INDEX,
     BAD_LABEL,
     GOOD,
-    INDEX_TOO_LARGE,
-    LONGEST,
     NO_QUERY,
     SAFE_DIGITS,
-    Lines,
     Parsed,
     Rows,
     parse_lines,
     scatter_rows,
-    write_lines,
 )
 from ranksieve.prepare.missing import OTHER_POLICIES, MissingPolicy, check_policy
 
@@ -59,111 +52,69 @@ NO_FEATURE = "no line has a feature; expected index:value after the query id"
 
 
 def check_width(n_features: int | None) -> None:
-    """Refuse more columns than can have names."""
+    """Refuse a number of columns that is not from 1 to those that can have names."""
+    if n_features is not None and n_features < 1:
+        raise ParameterError("n_features", n_features, "must be at least 1")
     if n_features is not None and n_features > LARGEST_INDEX:
         reason = f"must be at most {LARGEST_INDEX}; number the features that occur from 1 on"
         raise ParameterError("n_features", n_features, reason)
 
 
-@dataclass(frozen=True, order=True)
-class Fault:
-    """A sentence about a line; faults order by line."""
+# --- What can be wrong with a line -------------------------------------------------------------------------
 
-    line: int
-    sentence: str
-
-    def error(self, name: str) -> DataError:
-        return DataError(name, self.line, self.sentence)
+Fault: TypeAlias = tuple[int, str]
+"""A line, and a sentence about it."""
+FINITE = "values must be finite numbers, or NULL where missing"
+EXAMPLE = 'as in "2 qid:10 1:0.5"'
 
 
-def token_at(buffer: bytearray, at: int) -> bytes:
-    """The token that begins at a position."""
-    found = TOKEN.match(buffer, at)
-    return bytes(found.group()) if found else b""
+def _parser_fault(buffer: bytearray, parsed: Parsed, n_features: int | None) -> Fault:
+    """The fault that the parser stopped at."""
+    token = _token_at(buffer, parsed.fault_at)
+    digits, colon, value = token.partition(b":")
+    index, what = _shown(digits.lstrip(b"0") or b"0").strip("'"), _shown(token)
+    if parsed.fault == BAD_LABEL:
+        sentence = f"the label is {what}; expected a finite number first, {EXAMPLE}"
+    elif parsed.fault == NO_QUERY:
+        sentence = f"found {what} after the label; expected the query id there, {EXAMPLE}"
+    elif parsed.fault == BAD_INDEX:
+        sentence = f"found {what}; LETOR features count from 1"
+    elif parsed.fault == BAD_FEATURE:
+        infinite = value.strip(b"+-").decode("ascii", "replace").lower() in INFINITE
+        sentence = f'found {what}; expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
+        if colon and digits.isdigit() and infinite:
+            sentence = f"feature {index} is {_shown(value)}; {FINITE}"
+    elif len(digits) > SAFE_DIGITS and digits.startswith(b"0"):
+        sentence = f"found {what}; write feature numbers without leading zeros"
+    elif n_features is None:
+        sentence = f"feature {index} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
+    else:
+        sentence = f"feature {index} is beyond `n_features={n_features}`; raise `n_features` or leave it out"
+    return parsed.lines, sentence
 
 
-def kernel_fault(buffer: bytearray, parsed: Parsed, n_features: int | None) -> Fault:
-    """The fault the parser stopped at."""
-    token = token_at(buffer, parsed.fault_at)
-    return Fault(parsed.lines, SENTENCES[parsed.fault](token, n_features))
-
-
-def infinite_value(line: int, feature: int, shown: str) -> Fault:
+def _infinite(place: tuple[int, int], text: str) -> Fault:
     """A number too large for the matrix; feature 0 is the label."""
-    place = f"feature {feature}" if feature else "the label"
-    return Fault(line, f"{place} is {beginning_of(shown)}, which overflows; {_FINITE}")
+    line, feature = place
+    what = f"feature {feature}" if feature else "the label"
+    return line, f"{what} is {_beginning(text)}, which overflows; {FINITE}"
 
 
-def missing_value(parsed: Parsed) -> Fault:
-    return Fault(
-        parsed.missing_line, f"feature {parsed.missing_feature} is missing (NULL or NaN); {OTHER_POLICIES}"
-    )
-
-
-def feature_twice(line: int, feature: int) -> Fault:
-    return Fault(line, f"feature {feature} occurs twice on the line; give it once")
-
-
-def query_not_utf8(line: int, token: bytes) -> Fault:
-    return Fault(line, f"the query id {token[:LONGEST_SHOWN]!r} is not UTF-8; save the file as UTF-8")
-
-
-_FINITE = "values must be finite numbers, or NULL where missing"
+def _token_at(buffer: bytearray, at: int) -> bytes:
+    match = TOKEN.match(buffer, at)
+    return bytes(match.group()) if match else b""
 
 
 def _shown(token: bytes) -> str:
     text = token.decode("utf-8", errors="backslashreplace")
-    if not text:
-        return "nothing"
-    return repr(beginning_of(text))
+    return repr(_beginning(text)) if text else "nothing"
 
 
-def beginning_of(text: str) -> str:
-    """The beginning of a text that may be long."""
+def _beginning(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
 
 
-def _index(digits: bytes) -> str:
-    return _shown(digits.lstrip(b"0") or b"0").strip("'")
-
-
-def _bad_label(token: bytes, n_features: int | None) -> str:
-    return f'the label is {_shown(token)}; expected a finite number first, as in "2 qid:10 1:0.5"'
-
-
-def _no_query(token: bytes, n_features: int | None) -> str:
-    return f'found {_shown(token)} after the label; expected the query id there, as in "2 qid:10 1:0.5"'
-
-
-def _bad_feature(token: bytes, n_features: int | None) -> str:
-    index, colon, value = token.partition(b":")
-    if colon and index.isdigit() and value.strip(b"+-").decode("ascii", "replace").lower() in INFINITE:
-        return f"feature {_index(index)} is {_shown(value)}; {_FINITE}"
-    return f'found {_shown(token)}; expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
-
-
-def _bad_index(token: bytes, n_features: int | None) -> str:
-    return f"found {_shown(token)}; LETOR features count from 1"
-
-
-def _index_too_large(token: bytes, n_features: int | None) -> str:
-    digits = token.partition(b":")[0]
-    index = _index(digits)
-    if len(digits) > SAFE_DIGITS and digits.startswith(b"0"):
-        return f"found {_shown(token)}; write feature numbers without leading zeros"
-    if n_features is None:
-        return f"feature {index} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
-    return f"feature {index} is beyond `n_features={n_features}`; raise `n_features` or leave it out"
-
-
-SENTENCES: dict[int, Callable[[bytes, int | None], str]] = {
-    BAD_LABEL: _bad_label,
-    NO_QUERY: _no_query,
-    BAD_FEATURE: _bad_feature,
-    BAD_INDEX: _bad_index,
-    INDEX_TOO_LARGE: _index_too_large,
-}
-
+# --- Names of features -------------------------------------------------------------------------------------
 
 SUFFIX = ".names"
 NUMBERED = re.compile(r"(\d{1,8})\s*[:,;\t]\s*(.+)")
@@ -260,19 +211,39 @@ def names_written(dataset: Dataset, path: PathLike) -> Iterator[None]:
         yield
 
 
-LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
+# --- From chunks of text to documents ----------------------------------------------------------------------
+
+CHUNK_BYTES = 1 << 18  # small, because fresh memory costs as much time as parsing: buffers stay in the cache
 
 
-class Entries(NamedTuple):
-    """The features of some rows: row r has ``starts[r]:starts[r + 1]`` of ``features`` and ``values``."""
+class Documents(NamedTuple):
+    """The documents of some whole lines of ``source``; its arrays are used again for the next ones.
 
+    Row r has the entries ``starts[r]:starts[r + 1]`` of ``features`` and ``values``. The rows of query
+    ``queries[k]``, which the line ``query_lines[k]`` begins, are those from ``first_rows[k]`` to the next.
+    ``bytes_read`` counts the text up to here.
+    """
+
+    source: str
+    labels: FloatArray
     starts: IntArray
     features: AnyArray
     values: AnyArray
     width: int
+    queries: list[str]
+    query_lines: IntArray
+    first_rows: IntArray
+    comments: TextColumn
+    doc_ids: TextColumn
+    has_missing: bool
+    bytes_read: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.labels)
 
     def fill(self, rows: AnyArray, first: int = 0) -> None:
-        """Write the rows from ``first`` on into a matrix of zeros."""
+        """Write the features of the rows from ``first`` on into a matrix of zeros."""
         last = first + len(rows)
         begin, end = self.starts[first], self.starts[last]
         if end - begin == rows.size:  # distinct ascending indices: every row is 1, …, width
@@ -281,174 +252,45 @@ class Entries(NamedTuple):
             scatter_rows(self.starts[first : last + 1], self.features, self.values, rows)
 
 
-def check_dense(name: str, stored: int, n_rows: int, width: int, advice: str) -> None:
-    """Refuse text so sparse that dense rows of it would be zero nearly everywhere."""
-    cells = n_rows * width
-    if cells > LARGE_DENSE_CELLS and stored < LEAST_DENSE_SHARE * cells:
-        reason = f"{stored} values for {n_rows} × {width} features would be dense rows of zeros; {advice}"
-        raise DataError(name, None, reason)
-
-
-class Features(Protocol):
-    """Where the rows of the matrix go."""
-
-    def add(self, name: str, entries: Entries) -> None: ...
-    def finish(self) -> Matrix: ...
-
-
-class DenseFeatures:
-    """Rows of a dense matrix, as wide as the largest index so far; what a line leaves out is 0."""
-
-    def __init__(self, dtype: np.dtype[np.floating], n_features: int | None) -> None:
-        self.width = n_features or 0
-        self.stored = 0
-        self.rows = GrowingArray(dtype, self.width)
-
-    def add(self, name: str, entries: Entries) -> None:
-        count = len(entries.starts) - 1
-        self.stored += len(entries.values)
-        self._widen(name, max(self.width, entries.width), len(self.rows) + count)
-        entries.fill(self.rows.extend(count))
-
-    def _widen(self, name: str, width: int, count: int) -> None:
-        check_dense(name, self.stored, count, width, "choose `sparse=True`")
-        if width > self.width:
-            self.width = width
-            self.rows.widen(width)
-
-    def finish(self) -> Matrix:
-        return self.rows.finish()
-
-
-class SparseFeatures:
-    """Compressed rows with the entries that the lines give."""
-
-    def __init__(self, dtype: np.dtype[np.floating], n_features: int | None) -> None:
-        self.width = n_features or 0
-        self.values, self.features = GrowingArray(dtype), GrowingArray(np.int32)
-        self.ends = GrowingArray(np.int64)
-        self.ends.append(np.zeros(1, dtype=np.int64))
-
-    def add(self, name: str, entries: Entries) -> None:
-        self.width = max(self.width, entries.width)
-        self.ends.append(entries.starts[1:] + len(self.values))
-        self.values.append(entries.values)
-        self.features.append(entries.features)
-
-    def finish(self) -> Matrix:
-        return csr(self.values.finish(), self.features.finish(), self.ends.finish(), self.width)
-
-
-class QueryRuns:
-    """Query ids, one per run of rows."""
-
-    def __init__(self) -> None:
-        self.tokens: list[bytes] = []
-        self.first_rows = GrowingArray(np.int64)
-        self.names: dict[bytes, str] = {}
-
-    def add(self, tokens: list[bytes], first_rows: IntArray) -> None:
-        self.tokens += tokens
-        self.first_rows.append(first_rows)
-
-    def undecodable(self, tokens: list[bytes]) -> int | None:
-        """Decode the tokens not seen before; the number of the first that is not UTF-8."""
-        for k, token in enumerate(tokens):
-            if token not in self.names:
-                try:
-                    self.names[token] = token.decode()
-                except UnicodeDecodeError:
-                    return k
-        return None
-
-    def finish(self, n_rows: int) -> AnyArray:
-        """One id per row: int64 if every id is a plain integer, else str."""
-        ids = ids_from_text([self.names[token] for token in self.tokens])
-        return np.repeat(ids, np.diff(np.append(self.first_rows.finish(), n_rows)))
-
-
-class Comments:
-    """The text after ``#``, and where the document id is in it."""
-
-    def __init__(self) -> None:
-        self.block = GrowingArray(np.uint8)
-        self.ends, self.id_begins, self.id_ends = (GrowingArray(np.int64) for _ in range(3))
-
-    def add(self, out: Rows, rows: int) -> None:
-        before = len(self.block)
-        self.block.append(out.comments[: out.comment_ends[rows - 1]])
-        self.ends.append(out.comment_ends[:rows] + before)
-        self.id_begins.append(out.id_begins[:rows] + before)
-        self.id_ends.append(out.id_ends[:rows] + before)
-
-    def finish(self) -> tuple[TextColumn | None, TextColumn | None]:
-        """Comments and document ids, None if no line has any."""
-        if len(self.block) == 0:
-            return None, None
-        block, ends = self.block.finish(), self.ends.finish()
-        begins = np.concatenate(([0], ends[:-1]))
-        return TextColumn(block, begins, ends), TextColumn(
-            block, self.id_begins.finish(), self.id_ends.finish()
-        )
-
-
-class LetorRows:
-    """The documents read so far; the parser writes to ``room``, which another may have used before."""
-
-    def __init__(
-        self,
-        features: Features,
-        n_features: int | None,
-        dtype: np.dtype[np.floating],
-        room: Rows | None = None,
-    ) -> None:
-        self.features = features
-        self.n_features = n_features
-        self.dtype = dtype
-        self.labels = GrowingArray(np.float64)
-        self.queries = QueryRuns()
-        self.comments = Comments()
-        self.has_missing = False
-        self.room = _room(0) if room is None else room
-
-    def read(self, path: PathLike, chunk_bytes: int, refuse_missing: bool) -> None:
-        """Add every document of one file; the first faulty line raises."""
-        line = 0
+def letor_documents(
+    paths: Sequence[PathLike],
+    n_features: int | None,
+    dtype: np.dtype[Any],
+    refuse_missing: bool,
+    chunk_bytes: int,
+) -> Iterator[Documents]:
+    """The documents of some files, chunk by chunk; the first line with a fault raises."""
+    room, names, bytes_read = _room(0), dict[bytes, str](), 0
+    for path in paths:
+        source, line = source_name(path), 0
         for chunk in text_chunks(path, chunk_bytes):
-            line = self.add(source_name(path), line, chunk, refuse_missing)
-
-    def add(self, name: str, line: int, chunk: Chunk, refuse_missing: bool) -> int:
-        if len(self.room.comments) < len(chunk.buffer):
-            self.room = _room(len(chunk.buffer))
-        out, text = self.room, np.frombuffer(chunk.buffer, dtype=np.uint8)
-        parsed = parse_lines(text, chunk.begin, chunk.end, line, self.n_features or LARGEST_INDEX, out)
-        faults = _repair(chunk.buffer, parsed, out)
-        if not parsed.ordered:
-            faults += _sort_rows(parsed, out)
-        values, overflow = _cast(out.values[: parsed.entries], self.dtype, parsed, out)
-        faults += overflow
-        tokens = _query_tokens(chunk.buffer, parsed, out)
-        undecodable = self.queries.undecodable(tokens)
-        if undecodable is not None:
-            faults.append(query_not_utf8(out.lines[out.run_rows[undecodable]], tokens[undecodable]))
-        if parsed.missing_line and refuse_missing:
-            faults.append(missing_value(parsed))
-        if parsed.fault != GOOD:
-            faults.append(kernel_fault(chunk.buffer, parsed, self.n_features))
-        if faults:
-            raise min(faults).error(name)
-        if parsed.rows:
-            self._keep(name, parsed, tokens, values)
-        return int(parsed.lines)
-
-    def _keep(self, name: str, parsed: Parsed, tokens: list[bytes], values: AnyArray) -> None:
-        out, rows = self.room, parsed.rows
-        self.queries.add(tokens, out.run_rows[: parsed.runs] + len(self.labels))
-        self.labels.append(out.labels[:rows])
-        self.comments.add(out, rows)
-        self.has_missing |= parsed.missing_line > 0
-        features = out.features[: parsed.entries]
-        self.features.add(name, Entries(out.starts[: rows + 1], features, values, parsed.width))
+            bytes_read += chunk.end - chunk.begin
+            room = room if len(room.comments) >= len(chunk.buffer) else _room(len(chunk.buffer))
+            text = np.frombuffer(chunk.buffer, dtype=np.uint8)
+            parsed = parse_lines(text, chunk.begin, chunk.end, line, n_features or LARGEST_INDEX, room)
+            line = int(parsed.lines)
+            faults = _repair(chunk.buffer, parsed, room)
+            if not parsed.ordered:
+                faults += _sort_rows(parsed, room)
+            values = _cast(dtype, parsed, room, faults)
+            queries = _queries(chunk.buffer, parsed, room, names, faults)
+            if parsed.missing_line and refuse_missing:
+                what = f"feature {parsed.missing_feature} is missing (NULL or NaN)"
+                faults.append((parsed.missing_line, f"{what}; {OTHER_POLICIES}"))
+            if parsed.fault != GOOD:
+                faults.append(_parser_fault(chunk.buffer, parsed, n_features))
+            if faults:
+                raise DataError(source, *min(faults))
+            if rows := parsed.rows:
+                ends, first_rows = room.comment_ends[:rows], room.run_rows[: parsed.runs]
+                block = room.comments[: ends[-1]]
+                yield Documents(
+                    source, room.labels[:rows], room.starts[: rows + 1], room.features[: parsed.entries],
+                    values, parsed.width, queries, room.lines[first_rows], first_rows,
+                    TextColumn(block, np.concatenate(([0], ends[:-1])), ends),
+                    TextColumn(block, room.id_begins[:rows], room.id_ends[:rows]),
+                    parsed.missing_line > 0, bytes_read,
+                )  # fmt: skip
 
 
 def _room(size: int) -> Rows:
@@ -461,23 +303,18 @@ def _room(size: int) -> Rows:
     return Rows(**{name: np.empty(n, dtype=types.get(name, np.int64)) for name, n in lengths.items()})
 
 
-def _query_tokens(buffer: bytearray, parsed: Parsed, out: Rows) -> list[bytes]:
-    begins, ends = out.run_begins[: parsed.runs].tolist(), out.run_ends[: parsed.runs].tolist()
-    return [bytes(buffer[begin:end]) for begin, end in zip(begins, ends, strict=True)]
-
-
 def _repair(buffer: bytearray, parsed: Parsed, out: Rows) -> list[Fault]:
     """Read the numbers the parser left over with Python's ``float``; list those that overflow."""
     faults = []
     for k in range(parsed.repairs):
-        entry, token = int(out.repair_entries[k]), token_at(buffer, int(out.repair_begins[k]))
+        entry, token = int(out.repair_entries[k]), _token_at(buffer, int(out.repair_begins[k]))
         value = float(token)
         if entry < 0:
             out.labels[-1 - entry] = value
         else:
             out.values[entry] = value
         if math.isinf(value):
-            faults.append(infinite_value(*_place(entry, parsed, out), token.decode()))
+            faults.append(_infinite(_place(entry, parsed, out), token.decode()))
     return faults
 
 
@@ -495,19 +332,117 @@ def _sort_rows(parsed: Parsed, out: Rows) -> list[Fault]:
     features, values = out.features[: starts[-1]], out.values[: starts[-1]]
     sort_each_row(starts, features, values)
     repeated = np.setdiff1d(np.flatnonzero(np.diff(features) == 0) + 1, starts)
-    return [feature_twice(*_place(int(entry), parsed, out)) for entry in repeated[:1]]
+    places = [_place(int(entry), parsed, out) for entry in repeated[:1]]
+    return [(line, f"feature {feature} occurs twice on the line; give it once") for line, feature in places]
 
 
-def _cast(
-    values: FloatArray, dtype: np.dtype[np.floating], parsed: Parsed, out: Rows
-) -> tuple[AnyArray, list[Fault]]:
-    """The values in the matrix's type; name the first that overflows in it."""
+def _cast(dtype: np.dtype[Any], parsed: Parsed, out: Rows, faults: list[Fault]) -> AnyArray:
+    """The values in the matrix's type; the first that overflows in it is a fault."""
+    values = out.values[: parsed.entries]
     if dtype == values.dtype:
-        return values, []
+        return values
     with np.errstate(over="ignore"):
         cast = values.astype(dtype)
-    overflows = np.flatnonzero(np.isinf(cast))[:1]
-    return cast, [infinite_value(*_place(int(e), parsed, out), f"{values[e]} in {dtype}") for e in overflows]
+    for entry in np.flatnonzero(np.isinf(cast))[:1].tolist():
+        faults.append(_infinite(_place(entry, parsed, out), f"{values[entry]} in {dtype}"))
+    return cast
+
+
+def _queries(
+    buffer: bytearray, parsed: Parsed, out: Rows, names: dict[bytes, str], faults: list[Fault]
+) -> list[str]:
+    """The query of each run of rows; ``names`` has those of earlier runs, which share the memory."""
+    queries = []
+    for k in range(parsed.runs):
+        token = bytes(buffer[out.run_begins[k] : out.run_ends[k]])
+        try:
+            queries.append(names.get(token) or names.setdefault(token, token.decode()))
+        except UnicodeDecodeError:
+            sentence = f"the query id {token[:LONGEST_SHOWN]!r} is not UTF-8; save the file as UTF-8"
+            faults.append((int(out.lines[out.run_rows[k]]), sentence))
+            break
+    return queries
+
+
+# --- Matrices that grow ------------------------------------------------------------------------------------
+
+LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
+
+
+class Density:
+    """Counts rows and values; refuses text so sparse that dense rows of it would be nearly all zeros."""
+
+    def __init__(self, width: int, advice: str) -> None:
+        self.rows, self.stored, self.width, self._advice = 0, 0, width, advice
+
+    def add(self, part: Documents) -> None:
+        self.rows += part.n_rows
+        self.stored += len(part.values)
+        self.width = max(self.width, part.width)
+        cells = self.rows * self.width
+        if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
+            size = f"{self.stored} values for {self.rows} × {self.width} features"
+            raise DataError(part.source, None, f"{size} would be dense rows of zeros; {self._advice}")
+
+
+class DenseRows:
+    """A dense matrix, as wide as the largest index so far; what a line leaves out is 0."""
+
+    def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
+        self._density = Density(n_features or 0, "choose `sparse=True`")
+        self._rows = GrowingArray(dtype, n_features or 0)
+
+    def add(self, part: Documents) -> None:
+        width = self._density.width
+        self._density.add(part)
+        if self._density.width > width:
+            self._rows.widen(self._density.width)
+        part.fill(self._rows.extend(part.n_rows))
+
+    def finish(self) -> Matrix:
+        return self._rows.finish()
+
+
+class SparseRows:
+    """Compressed rows with the entries that the lines have."""
+
+    def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
+        self._width = n_features or 0
+        self._values, self._features = GrowingArray(dtype), GrowingArray(np.int32)
+        self._ends = GrowingArray(np.int64)
+        self._ends.append(np.zeros(1, dtype=np.int64))
+
+    def add(self, part: Documents) -> None:
+        self._width = max(self._width, part.width)
+        self._ends.append(part.starts[1:] + len(self._values))
+        self._values.append(part.values)
+        self._features.append(part.features)
+
+    def finish(self) -> Matrix:
+        return csr(self._values.finish(), self._features.finish(), self._ends.finish(), self._width)
+
+
+class Comments:
+    """The text after ``#``, and where the document id is in it."""
+
+    def __init__(self) -> None:
+        self._block = GrowingArray(np.uint8)
+        self._ends, self._id_begins, self._id_ends = (GrowingArray(np.int64) for _ in range(3))
+
+    def add(self, part: Documents) -> None:
+        before = len(self._block)
+        self._block.append(part.comments.block)
+        self._ends.append(part.comments.ends + before)
+        self._id_begins.append(part.doc_ids.begins + before)
+        self._id_ends.append(part.doc_ids.ends + before)
+
+    def finish(self) -> tuple[TextColumn | None, TextColumn | None]:
+        """Comments and document ids, None if no line has any."""
+        if len(self._block) == 0:
+            return None, None
+        block, ends = self._block.finish(), self._ends.finish()
+        comments = TextColumn(block, np.concatenate(([0], ends[:-1])), ends)
+        return comments, TextColumn(block, self._id_begins.finish(), self._id_ends.finish())
 
 
 class GrowingArray:
@@ -554,133 +489,6 @@ class GrowingArray:
         self._room.resize((length, *self._room.shape[1:]), refcheck=False)
 
 
-ROWS_AT_ONCE, CELLS_AT_ONCE = 1024, 1 << 15  # of a piece: so few that its text stays in the cache
-PIECES_AT_ONCE = 8  # which threads share
-AROUND_LABEL = len(" qid:") + len("\n")
-AROUND_VALUE = len(" ") + len(":")
-
-
-def letor_lines(dataset: Dataset) -> Iterator[memoryview]:
-    """The text in pieces of whole lines; a piece is to be used before the next is asked for."""
-    queries = _one_block([text.encode() for text in _query_texts(dataset)])
-    query_of_row = dataset.queries.of_rows(np.arange(dataset.n_queries))
-    rooms, step = [_Room() for _ in range(PIECES_AT_ONCE)], _rows_at_once(dataset)
-    for first in range(0, dataset.n_docs, step * PIECES_AT_ONCE):
-        starts = range(first, min(first + step * PIECES_AT_ONCE, dataset.n_docs), step)
-        for room, start in zip(rooms, starts, strict=False):
-            room.prepare(dataset, start, min(start + step, dataset.n_docs), query_of_row, queries)
-        yield from map_blocks(lambda k, _: rooms[k].write(), np.arange(len(starts) + 1))
-
-
-class _Room:
-    """Some rows and their text; used again for other rows, because fresh memory costs time."""
-
-    def __init__(self) -> None:
-        self._values: AnyArray = np.empty(0)
-        self._text: AnyArray = np.empty(0, dtype=np.uint8)
-
-    def prepare(
-        self,
-        dataset: Dataset,
-        start: int,
-        stop: int,
-        query_of_row: IntArray,
-        queries: tuple[AnyArray, IntArray],
-    ) -> None:
-        """Take some rows in; refuse them if LETOR text cannot hold them."""
-        block = dataset.X[start:stop]
-        _check_finite(dataset, start, block)
-        starts, places, columns, stored = stored_rows(block)
-        self._values = _with_room(self._values, len(stored))
-        self._values[: len(stored)] = stored
-        self._lines = Lines(
-            dataset.y[start:stop], starts, places, columns, self._values, dataset.X.dtype == np.float32,
-            query_of_row[start:stop], *queries, *_tails(dataset, start, stop),
-        )  # fmt: skip
-        self._text = _with_room(self._text, _most_bytes(self._lines, dataset.n_features))
-
-    def write(self) -> memoryview:
-        """The text of these rows."""
-        return self._text[: write_lines(self._lines, self._text)].data
-
-
-def _with_room(array: AnyArray, size: int) -> AnyArray:
-    return array if len(array) >= size else np.empty(size, dtype=array.dtype)
-
-
-def _rows_at_once(dataset: Dataset) -> int:
-    cells = max(dataset.X.size, 1)  # of a sparse matrix the stored ones
-    return int(np.clip(CELLS_AT_ONCE * dataset.n_docs // cells, 1, ROWS_AT_ONCE))
-
-
-def _most_bytes(lines: Lines, n_features: int) -> int:
-    entry = AROUND_VALUE + len(str(n_features)) + LONGEST
-    queries = np.diff(lines.query_starts)[lines.query_of_row].sum()
-    row = LONGEST + AROUND_LABEL
-    return int(lines.starts[-1] * entry + len(lines.labels) * row + queries + len(lines.tails))
-
-
-def _one_block(texts: Sequence[bytes]) -> tuple[AnyArray, IntArray]:
-    """Texts one after another, and where each begins, with the end of the last."""
-    starts = np.fromiter(accumulate(map(len, texts), initial=0), dtype=np.int64, count=len(texts) + 1)
-    return np.frombuffer(bytearray(b"".join(texts)), dtype=np.uint8), starts
-
-
-def _query_texts(dataset: Dataset) -> list[str]:
-    """The id of each query as one token."""
-    texts = [str(query) for query in dataset.queries.ids]
-    for text in texts:
-        if not text or "#" in text or any(c in text for c in " \t\r\n\0"):
-            raise DataError(
-                None, None, f"the query id {text!r} is not one word without #; LETOR text cannot hold it"
-            )
-    if len(set(texts)) < len(texts):
-        raise DataError(None, None, "two query ids look the same as text; LETOR text cannot tell them apart")
-    return texts
-
-
-def _check_finite(dataset: Dataset, start: int, block: Matrix) -> None:
-    place = first_place(block, np.isinf)
-    if place is not None:
-        row, column = place
-        name = dataset.feature_names[column]
-        raise DataError(
-            None, None, f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it"
-        )
-
-
-def _tails(dataset: Dataset, start: int, stop: int) -> tuple[AnyArray, IntArray]:
-    """What follows the features of each row: its comment, else its document id."""
-    if dataset.comments is None and dataset.doc_ids is None:
-        return np.empty(0, dtype=np.uint8), np.zeros(stop - start + 1, dtype=np.int64)
-    return _one_block([_tail(dataset, row) for row in range(start, stop)])
-
-
-def _tail(dataset: Dataset, row: int) -> bytes:
-    comment = _raw(dataset.comments, row)
-    if comment or dataset.doc_ids is None:
-        end = b"\r" if comment.endswith(b"\r") else b""  # readers take one away, as part of the line's end
-        return b" #" + comment + end if comment else b""
-    doc_id = _raw(dataset.doc_ids, row)
-    if len(doc_id.split()) > 1:
-        raise DataError(
-            None, None, f"the document id {doc_id.decode()!r} is not one word; LETOR text cannot hold it"
-        )
-    return b" #docid = " + doc_id if doc_id else b""
-
-
-def _raw(column: Sequence[Any] | None, row: int) -> bytes:
-    if column is None:
-        return b""
-    text = column.raw(row) if isinstance(column, TextColumn) else str(column[row]).encode()
-    if b"\n" in text or b"\0" in text:
-        raise DataError(None, None, f"the comment or document id of row {row} holds a line break or NUL byte")
-    return text
-
-
-CHUNK_BYTES = 1 << 18  # small, because fresh memory costs as much time as parsing: buffers stay in the cache
-
-
 def read_letor(
     path: PathLike | Sequence[PathLike],
     *,
@@ -716,42 +524,151 @@ def read_letor(
         ``f1, f2, …``. Names that come with numbers may be more than the features of the text.
     """
     check_policy(missing)
-    rows = _empty_rows(n_features, sparse, np.dtype(dtype))
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-    called = names_for(names, paths)
-    for one in paths:
-        rows.read(one, _chunk_bytes, refuse_missing=missing == "error")
-    source = ", ".join(source_name(one) for one in paths)
-    return _dataset(rows, missing, source, profile_of_files(paths), called)
-
-
-def _empty_rows(n_features: int | None, sparse: bool, dtype: np.dtype[Any]) -> LetorRows:
-    if n_features is not None and n_features < 1:
-        raise ParameterError("n_features", n_features, "must be at least 1")
     check_width(n_features)
-    if dtype not in (np.float32, np.float64):
-        raise ParameterError("dtype", str(dtype), "must be float32 or float64")
-    features = SparseFeatures(dtype, n_features) if sparse else DenseFeatures(dtype, n_features)
-    return LetorRows(features, n_features, dtype)
-
-
-def _dataset(
-    rows: LetorRows, missing: str, source: str, profile: str | None, called: FeatureNames | None
-) -> Dataset:
-    if len(rows.labels) == 0:
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ParameterError("dtype", str(kind), "must be float32 or float64")
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    source, feature_names = ", ".join(source_name(one) for one in paths), names_for(names, paths)
+    matrix = SparseRows(kind, n_features) if sparse else DenseRows(kind, n_features)
+    labels, first_rows, comments = GrowingArray(np.float64), GrowingArray(np.int64), Comments()
+    queries, has_missing = list[str](), False
+    for part in letor_documents(paths, n_features, kind, missing == "error", _chunk_bytes):
+        queries += part.queries
+        first_rows.append(part.first_rows + len(labels))
+        labels.append(part.labels)
+        comments.add(part)
+        matrix.add(part)
+        has_missing |= part.has_missing
+    if len(labels) == 0:
         raise DataError(source or "the list of files", None, "holds no documents")
-    X, y = rows.features.finish(), rows.labels.finish()
+    X, y = matrix.finish(), labels.finish()
     if X.shape[1] == 0:
         raise DataError(source, None, NO_FEATURE)
-    names = None
-    if called is not None:
-        X = widened(X, called.least) if X.shape[1] < called.least else X
-        names = called.of(X.shape[1], source)
-    qid = rows.queries.finish(len(y))
-    if rows.has_missing and missing != "keep":
+    if feature_names is not None and X.shape[1] < feature_names.least:
+        X = widened(X, feature_names.least)
+    called = None if feature_names is None else feature_names.of(X.shape[1], source)
+    qid = np.repeat(ids_from_text(queries), np.diff(np.append(first_rows.finish(), len(y))))
+    if has_missing and missing != "keep":
         MissingPolicy(missing).fill(X, group_queries(qid))
-    comments, doc_ids = rows.comments.finish()
-    return Dataset(X, y, qid, names, doc_ids=doc_ids, comments=comments, source=source, profile=profile)
+    texts, doc_ids = comments.finish()
+    profile = profile_of_files(paths)
+    return Dataset(X, y, qid, called, doc_ids=doc_ids, comments=texts, source=source, profile=profile)
+
+
+# --- Written ------------------------------------------------------------------------------------------------
+
+CELLS_AT_ONCE = 1 << 16  # of the rows that are written together
+PLAIN = (1e-4, 1e16)  # numbers from here to there have no exponent in their text
+
+
+def letor_lines(dataset: Dataset) -> Iterator[bytes]:
+    """The text, some whole lines at a time."""
+    queries = [text.encode() for text in _query_texts(dataset)]
+    query_of_row = dataset.queries.of_rows(np.arange(dataset.n_queries)).tolist()
+    cells = max(dataset.X.size, 1)  # of a sparse matrix the stored ones
+    step = max(1, CELLS_AT_ONCE * dataset.n_docs // cells)
+    for first in range(0, dataset.n_docs, step):
+        rows = slice(first, min(first + step, dataset.n_docs))
+        block = dataset.X[rows]
+        _check_finite(dataset, first, block)
+        starts, places, columns, values = stored_rows(block)
+        labels, numbers = shortest_texts(dataset.y[rows]), shortest_texts(values)
+        indices = [b" %d:" % (column + 1) for column in columns.tolist()]
+        lines = []
+        for k, row in enumerate(range(rows.start, rows.stop)):
+            begin, end, place = starts[k], starts[k + 1], places[k]
+            pairs = b"".join(map(add, indices[place : place + end - begin], numbers[begin:end]))
+            lines.append(
+                b"%b qid:%b%b%b\n" % (labels[k], queries[query_of_row[row]], pairs, _tail(dataset, row))
+            )
+        yield b"".join(lines)
+
+
+def shortest_texts(values: FloatArray) -> list[bytes]:
+    """The shortest text of each number that reads back to its bits, with Python's exponents; NULL for NaN."""
+    from msgspec.json import encode  # only writing needs it
+
+    if not len(values):
+        return []
+    decimals = _shortest_decimals(values) if values.dtype == np.float32 else values
+    plain = encode(decimals.tolist())[1:-1] + b","  # eight times as fast as repr
+    texts = plain.replace(b"null", b"NULL").replace(b".0,", b",")[:-1].split(b",")
+    size = np.abs(values)
+    for k in np.flatnonzero((values != 0) & ((size < PLAIN[0]) | (size >= PLAIN[1]))).tolist():
+        texts[k] = _text_with_exponent(values[k]).encode()
+    return texts
+
+
+def _shortest_decimals(values: AnyArray) -> FloatArray:
+    """Of each float32 the float64 nearest to the decimal of fewest digits that reads back to it.
+
+    A decimal of six digits comes back from float32, and nine digits tell all float32 apart. Products with
+    powers of ten round once here, where texts have no exponent; other numbers are left as they are.
+    """
+    exact, size = values.astype(np.float64), np.abs(values)
+    open_ones, decimals = np.flatnonzero((size >= PLAIN[0]) & (size < PLAIN[1])), exact.copy()
+    for digits in range(6, 10):
+        value = exact[open_ones]
+        power = digits - 1 - np.floor(np.log10(np.abs(value)))
+        ten = 10.0 ** np.abs(power)
+        rounded = np.where(power >= 0, np.rint(value * ten) / ten, np.rint(value / ten) * ten)
+        same = rounded.astype(np.float32) == values[open_ones]
+        decimals[open_ones[same]] = rounded[same]
+        open_ones = open_ones[~same]
+    return decimals
+
+
+def _text_with_exponent(value: np.floating) -> str:
+    """NumPy's text; eight digits of the one float32 that is so near a midpoint that it would round twice."""
+    text = str(value)
+    return text if type(value)(float(text)) == value else f"{value:.8g}"
+
+
+def _query_texts(dataset: Dataset) -> list[str]:
+    """The id of each query as one token."""
+    texts = [str(query) for query in dataset.queries.ids]
+    for text in texts:
+        if not text or "#" in text or any(c in text for c in " \t\r\n\0"):
+            raise DataError(
+                None, None, f"the query id {text!r} is not one word without #; LETOR text cannot hold it"
+            )
+    if len(set(texts)) < len(texts):
+        raise DataError(None, None, "two query ids look the same as text; LETOR text cannot tell them apart")
+    return texts
+
+
+def _check_finite(dataset: Dataset, start: int, block: Matrix) -> None:
+    place = first_place(block, np.isinf)
+    if place is not None:
+        row, column = place
+        name = dataset.feature_names[column]
+        raise DataError(
+            None, None, f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it"
+        )
+
+
+def _tail(dataset: Dataset, row: int) -> bytes:
+    """What follows the features of a row: its comment, else its document id."""
+    comment = _raw(dataset.comments, row)
+    if comment or dataset.doc_ids is None:
+        end = b"\r" if comment.endswith(b"\r") else b""  # readers take one away, as part of the line's end
+        return b" #" + comment + end if comment else b""
+    doc_id = _raw(dataset.doc_ids, row)
+    if len(doc_id.split()) > 1:
+        raise DataError(
+            None, None, f"the document id {doc_id.decode()!r} is not one word; LETOR text cannot hold it"
+        )
+    return b" #docid = " + doc_id if doc_id else b""
+
+
+def _raw(column: Sequence[Any] | None, row: int) -> bytes:
+    if column is None:
+        return b""
+    text = column.raw(row) if isinstance(column, TextColumn) else str(column[row]).encode()
+    if b"\n" in text or b"\0" in text:
+        raise DataError(None, None, f"the comment or document id of row {row} holds a line break or NUL byte")
+    return text
 
 
 def write_letor(dataset: Dataset, path: PathLike) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
-from ranksieve._util.atomic_folder import check_replaceable
+from ranksieve._util.files import check_replaceable
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.io.batches import (
@@ -23,7 +23,7 @@ from ranksieve.io.batches import (
 from ranksieve.io.csv_files import looks_like_csv, read_csv, write_csv
 from ranksieve.io.folder import SUFFIX, is_folder_dataset, means_folder, open_dataset
 from ranksieve.io.frames import COLUMN_OPTIONS, ColumnChoice, read_parquet, write_parquet
-from ranksieve.io.letor import read_letor, write_letor
+from ranksieve.io.letor import check_width, read_letor, write_letor
 from ranksieve.io.ltr_log import read_ltr_log
 from ranksieve.io.text_files import PARQUET_MAGIC, first_bytes, source_name
 from ranksieve.prepare.missing import check_policy
@@ -185,17 +185,11 @@ def _source(
             "n_features", n_features, "is for LETOR text only; other data have columns of their own"
         )
     if reader is read_letor:
-        if n_features is not None and n_features < 1:
-            raise ParameterError("n_features", n_features, "must be at least 1")
+        check_width(n_features)
         names = options.pop("names", None)
-        _no_options(options)
+        for name, value in options.items():
+            raise ParameterError(name, value, "is not for LETOR text; leave it out")
         return letor_source(paths, n_features, dtype, missing == "error", progress, names)
     if reader is read_parquet:
-        return parquet_source(paths, dtype, missing == "error", progress, ColumnChoice(**options))
-    read_missing = "error" if missing == "error" else "keep"
-    return dataset_source(reader(paths[0], missing=read_missing, **options), dtype, progress)
-
-
-def _no_options(options: dict[str, Any]) -> None:
-    for name in options:
-        raise ParameterError(name, options[name], "is not for LETOR text; leave it out")
+        return parquet_source(paths, dtype, progress, ColumnChoice(**options))
+    return dataset_source(reader(paths[0], **options), dtype, progress)

@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ranksieve._types import AnyArray, FloatArray, Matrix, PathLike
+from ranksieve._types import FloatArray, Matrix, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import stack, widened
 from ranksieve.data.queries import text_array
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.io.letor import (
     NO_FEATURE,
-    DenseFeatures,
+    DenseRows,
     FeatureNames,
-    LetorRows,
-    SparseFeatures,
+    SparseRows,
     check_width,
+    letor_documents,
     names_for,
 )
-from ranksieve.io.text_files import profile_of_files, source_name, text_chunks
+from ranksieve.io.text_files import profile_of_files, source_name
 from ranksieve.prepare.missing import check_policy, fill_missing
 
 STREAM_BYTES = 1 << 21
 WHOLE_FILE = "column_mean"  # the one policy that must see every row first
-
-
-class _Documents(NamedTuple):
-    """Consecutive lines: query ``tokens[k]`` has ``sizes[k]`` of them."""
-
-    X: Matrix
-    y: FloatArray
-    tokens: list[bytes]
-    sizes: list[int]
-
-    def split(self) -> tuple[_Documents, _Documents]:
-        """All queries but the last, and the last, which more lines may follow."""
-        cut = sum(self.sizes[:-1])
-        before = _Documents(self.X[:cut], self.y[:cut], self.tokens[:-1], self.sizes[:-1])
-        return before, _Documents(self.X[cut:].copy(), self.y[cut:].copy(), self.tokens[-1:], self.sizes[-1:])
 
 
 def stream_letor(
@@ -85,79 +70,64 @@ def stream_letor(
         if value is not None and (value != int(value) or value < 1):
             raise ParameterError(name, value, "must be an integer ≥ 1")
     check_width(n_features)
-    called = names_for(names, [path])
-    width = n_features or (None if called is None else len(called.names))
-    streamed = _whole_queries(path, width, missing, sparse, np.dtype(dtype), chunk_bytes)
-    return streamed if called is None else _named(streamed, called)
+    feature_names = names_for(names, [path])
+    width = n_features or (None if feature_names is None else len(feature_names.names))
+    parts = _whole_queries(path, width, missing == "error", sparse, np.dtype(dtype), chunk_bytes)
+    return (fill_missing(_joined(rows, path, feature_names), missing) for rows in parts)
 
 
-def _named(parts: Iterator[Dataset], called: FeatureNames) -> Iterator[Dataset]:
-    for part in parts:
-        yield part.replace_features(part.X, called.of(part.n_features, part.source or ""))
+Rows: TypeAlias = tuple[Matrix, FloatArray, list[str]]
+"""Features, labels and queries of some rows."""
 
 
 def _whole_queries(
-    path: PathLike, n_features: int | None, missing: str, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int
-) -> Iterator[Dataset]:
-    """Hold the last query of each chunk back until another one begins."""
-    held: list[_Documents] = []
-    for rows in _parsed(path, n_features, sparse, dtype, chunk_bytes, missing == "error"):
-        if held and rows.tokens == held[-1].tokens:
-            held.append(rows)
+    path: PathLike, n_features: int | None, refuse: bool, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int
+) -> Iterator[list[Rows]]:
+    """Rows of whole queries: the last query of each chunk is kept back until another one begins."""
+    kept: list[Rows] = []
+    seen, newest, width = set[str](), None, n_features
+    for part in letor_documents([path], n_features, dtype, refuse, chunk_bytes):
+        goes_on = part.queries == [newest]
+        for line, query in zip(part.query_lines.tolist(), part.queries, strict=True):
+            if query in seen and query != newest:
+                reason = (
+                    f"query {query} comes back after other queries, but a stream needs its rows together; "
+                    "sort the file by query, or read it whole"
+                )
+                raise DataError(part.source, line, reason)
+            seen.add(query)
+            newest = query
+        matrix = SparseRows(dtype, width) if sparse else DenseRows(dtype, width)
+        matrix.add(part)
+        X, y = matrix.finish(), part.labels.copy()
+        width = X.shape[1]
+        sizes = np.diff(np.append(part.first_rows, len(y)))
+        queries = [
+            query for query, size in zip(part.queries, sizes.tolist(), strict=True) for _ in range(size)
+        ]
+        if goes_on:
+            kept.append((X, y, queries))
             continue
-        before, last = rows.split()
-        held.append(before)
-        if any(part.tokens for part in held):
-            yield fill_missing(_joined(held, path), missing)
-        held = [last]
-    if not held:
+        cut = int(part.first_rows[-1])
+        if cut:
+            kept.append((X[:cut], y[:cut], queries[:cut]))
+        if kept:
+            yield kept
+        kept = [(X[cut:].copy(), y[cut:].copy(), queries[cut:])]
+    if not kept:
         raise DataError(source_name(path), None, "holds no documents")
-    if held[-1].X.shape[1] == 0:
+    if width == 0:
         raise DataError(source_name(path), None, NO_FEATURE)
-    yield fill_missing(_joined(held, path), missing)
+    yield kept
 
 
-def _parsed(
-    path: PathLike, n_features: int | None, sparse: bool, dtype: np.dtype[Any], chunk_bytes: int, refuse: bool
-) -> Iterator[_Documents]:
-    """The documents of each chunk of lines; a query that comes back is an error."""
-    name, line, seen, newest = source_name(path), 0, set[bytes](), b""
-    kind = SparseFeatures if sparse else DenseFeatures
-    width, room = n_features, None
-    for chunk in text_chunks(path, chunk_bytes):
-        rows = LetorRows(kind(dtype, width), n_features, dtype, room)
-        line = rows.add(name, line, chunk, refuse)
-        room = rows.room  # fresh memory costs as much time as parsing
-        for k, token in enumerate(tokens := rows.queries.tokens):
-            if token in seen and token != newest:
-                raise _scattered(name, int(rows.room.lines[rows.room.run_rows[k]]), token)
-            seen.add(token)
-            newest = token
-        if tokens:
-            X, y, starts = rows.features.finish(), rows.labels.finish(), rows.queries.first_rows.finish()
-            width = X.shape[1]
-            yield _Documents(X, y, tokens, np.diff(np.append(starts, len(y))).tolist())
-
-
-def _scattered(name: str, line: int, token: bytes) -> DataError:
-    return DataError(
-        name,
-        line,
-        f"query {token.decode()} comes back after other queries, but a stream needs its rows together; sort "
-        "the file by query, or read it whole",
-    )
-
-
-def _joined(parts: list[_Documents], path: PathLike) -> Dataset:
-    """One data set, as wide as its widest part; adjoining rows with one id are one query."""
-    parts = [part for part in parts if part.tokens]
-    names = text_array([token.decode() for part in parts for token in part.tokens])
-    qid: AnyArray = np.repeat(names, [size for part in parts for size in part.sizes])
-    width = max(1, parts[-1].X.shape[1])
-    matrices = [part.X if part.X.shape[1] == width else widened(part.X, width) for part in parts]
-    X, y = (
-        (matrices[0], parts[0].y)
-        if len(parts) == 1
-        else (stack(matrices), np.concatenate([part.y for part in parts]))
-    )
-    return Dataset(X, y, qid, source=source_name(path), profile=profile_of_files([path]))
+def _joined(parts: list[Rows], path: PathLike, names: FeatureNames | None) -> Dataset:
+    """One data set, as wide as its widest part."""
+    width = max(1, parts[-1][0].shape[1])
+    matrices = [X if X.shape[1] == width else widened(X, width) for X, _, _ in parts]
+    X = matrices[0] if len(parts) == 1 else stack(matrices)
+    y = np.concatenate([y for _, y, _ in parts])
+    qid = text_array([query for _, _, queries in parts for query in queries])
+    source = source_name(path)
+    called = None if names is None else names.of(X.shape[1], source)
+    return Dataset(X, y, qid, called, source=source, profile=profile_of_files([path]))

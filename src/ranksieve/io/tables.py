@@ -6,14 +6,15 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ranksieve._types import PathLike
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import decode_json
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.dataset import Dataset
@@ -34,6 +35,78 @@ from ranksieve.io.text_files import (
 )
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+class Table(NamedTuple):
+    """A CSV or TSV table: its columns, each with the names that a header has for it (none: any name).
+
+    The cells of ``key`` are distinct and not empty. Columns without a header are in this order. Without
+    ``quoted_lines``, a cell ends with its line, whatever quotes it holds.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    key: str = ""
+    optional: str = ""
+    needs_header: bool = True
+    others: bool = False  # whether there may be further columns
+    quoted_lines: bool = True
+
+    def places(self, cells: Sequence[str]) -> dict[str, int]:
+        """Which cell of a header has which column; empty if this is not the header."""
+        header = [cell.strip().lower() for cell in cells]
+        names = [(column, name) for column in self.columns for name in reversed(self.columns[column])]
+        places = {column: header.index(name) for column, name in names if name in header}
+        complete = {column for column, names in self.columns.items() if names} <= {*places, self.optional}
+        if self.needs_header:
+            return places if complete and (self.others or len(header) == len(places)) else {}
+        in_order = all(places.get(column, k) == k for k, column in enumerate(self.columns))
+        return places if complete and in_order else {}
+
+
+COSTS = Table({"feature": ("feature",), "cost": ("cost",), "group": ("group",)}, "feature", "group")
+SIGNS = Table({"feature": ("feature",), "sign": ("sign",)}, "feature")
+WEIGHT_COLUMNS = {"query": ("query", "qid", "query_id"), "weight": ("weight", "query_weight")}
+QUERY_WEIGHTS = Table(WEIGHT_COLUMNS, "query", needs_header=False)
+TEXT_COLUMNS = {"query": ("qid", "query_id", "queryid", "id", "topic"), "text": ()}
+QUERY_TEXTS = Table(TEXT_COLUMNS, "query", needs_header=False, quoted_lines=False)
+COLUMNS = {
+    "query": ("query", "qid", "query_id", "queryid", "keywords", "topic"),
+    "document": ("doc", "doc_id", "docid", "document", "_id", "docno"),
+    "grade": ("grade", "label", "relevance", "rel", "rating", "judgement", "judgment"),
+}
+JUDGEMENTS = Table(COLUMNS, others=True)
+
+
+def table_rows(text: str, path: PathLike, table: Table) -> Iterator[tuple[Place, dict[str, str]]]:
+    """The cells of each row by column, with the place of the row."""
+    name, lines = source_name(path), text_lines(text)
+    delimiter = delimiter_of(first_content(lines))
+    rows = csv_rows(lines, delimiter, name)
+    if not table.quoted_lines:
+        rows = ((place, cells_of(line, delimiter)) for place, line in content_lines(text, name))
+    place, first = next(rows, ((name, 1), []))
+    places = table.places(first)
+    if table.needs_header and not places:
+        header = ",".join(cell.strip().lower() for cell in first)
+        expected = ",".join(name for name in table.columns if name != table.optional)
+        expected += f"[,{table.optional}]" if table.optional else ""
+        raise DataError(*place, f"the header is {shown(header)}; expected {expected}")
+    if not table.needs_header:
+        rows = rows if places or not first else chain([(place, first)], rows)
+        places = {column: k for k, column in enumerate(table.columns)}
+    lines_of: dict[str, int] = {}
+    for place, cells in rows:
+        if len(cells) <= max(places.values()) or (len(cells) > len(places) and not table.others):
+            raise DataError(*place, f"has {len(cells)} cells; expected {','.join(places)}")
+        row = {column: cells[k].strip() for column, k in places.items()}
+        if table.key:
+            what = f"{table.key} {row[table.key]!r}"
+            if not row[table.key]:
+                raise DataError(*place, f"the {table.key} is empty; name it or drop the line")
+            if what in lines_of:
+                raise DataError(*place, f"{what} is on line {lines_of[what]} too; list it once")
+            lines_of[what] = place[1]
+        yield place, row
 
 
 def read_costs(path: PathLike, default: float | None = None) -> FeatureCosts:
@@ -71,17 +144,18 @@ def read_signs(path: PathLike) -> dict[str, float]:
 
     A feature may be a shell pattern such as ``bm25_*``.
     """
-    rows = _lines_by_feature(read_text(path), path, ("sign",))
-    return {feature: as_sign(row.cells["sign"], feature, row.place) for feature, row in rows.items()}
+    rows = table_rows(read_text(path), path, SIGNS)
+    return {row["feature"]: as_sign(row["sign"], row["feature"], place) for place, row in rows}
 
 
 def _from_table(text: str, path: PathLike) -> FeatureCosts:
-    rows = _lines_by_feature(text, path, ("cost",), ("group",))
     alone: dict[str, float] = {}
     groups: dict[str, dict[str, Any]] = {}
-    places = {feature: row.place for feature, row in rows.items()}
-    for feature, row in rows.items():
-        cost, group = as_cost(row.cells["cost"], feature, row.place), row.cells.get("group")
+    places: dict[str, Place] = {}
+    for place, row in table_rows(text, path, COSTS):
+        feature, group = row["feature"], row.get("group")
+        places[feature] = place
+        cost = as_cost(row["cost"], feature, place)
         if not group:
             alone[feature] = cost
             continue
@@ -89,7 +163,7 @@ def _from_table(text: str, path: PathLike) -> FeatureCosts:
         entry["features"].append(feature)
         if entry["cost"] != cost:
             raise DataError(
-                *row.place,
+                *place,
                 f"group {group!r} costs {cost:g} here but {entry['cost']:g} before; "
                 "give the same cost on each of its lines",
             )
@@ -118,94 +192,31 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-class FeatureLine(NamedTuple):
-    """One line of a table: its place and its cells by column name."""
-
-    place: Place
-    cells: dict[str, str]
-
-
-def _lines_by_feature(
-    text: str, path: PathLike, required: Sequence[str], optional: Sequence[str] = ()
-) -> dict[str, FeatureLine]:
-    """The lines by feature; the header has ``feature``, the ``required`` and perhaps ``optional`` columns."""
-    rows: dict[str, FeatureLine] = {}
-    for row in _lines(text, path, ("feature", *required), optional):
-        feature = row.cells["feature"]
-        if not feature:
-            raise DataError(*row.place, "the feature has no name; name it or drop the line")
-        if feature in rows:
-            raise DataError(*row.place, f"{feature!r} is on line {rows[feature].place[1]} too; list it once")
-        rows[feature] = row
-    return rows
-
-
-def _lines(
-    text: str, path: PathLike, required: Sequence[str], optional: Sequence[str]
-) -> Iterator[FeatureLine]:
-    lines = text_lines(text)  # a quoted name may go over several
-    rows = csv_rows(lines, delimiter_of(first_content(lines)), source_name(path))
-    first, cells = next(rows, ((source_name(path), 1), []))
-    header = [name.strip().lower() for name in cells]
-    if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
-        expected = ",".join(required) + "".join(f"[,{name}]" for name in optional)
-        raise DataError(*first, f"the header is {shown(','.join(header))}; expected {expected}")
-    for place, cells in rows:
-        if len(cells) != len(header):
-            raise DataError(*place, f"has {len(cells)} cells; expected {len(header)}: {','.join(header)}")
-        yield FeatureLine(place, {name: cell.strip() for name, cell in zip(header, cells, strict=True)})
-
-
-HEADER = (("query", "qid", "query_id"), ("weight", "query_weight"))
-
-
 def read_query_weights(path: PathLike) -> dict[str, float]:
     """Read the weights of queries, as ``query_weight=`` of fits takes them: CSV or TSV, ``query,weight``.
 
     A header is known by its names: ``query``, ``qid`` or ``query_id``, and ``weight`` or ``query_weight``.
     """
-    lines, name = text_lines(read_text(path)), source_name(path)
     weights: dict[str, float] = {}
-    lines_of: dict[str, int] = {}
-    delimiter = "\t" if "\t" in first_content(lines) else ","
-    for row, (place, cells) in enumerate(csv_rows(lines, delimiter, name)):
-        if len(cells) != 2:
-            raise DataError(*place, f"has {len(cells)} cells; expected two: query,weight")
-        query, weight = (cell.strip() for cell in cells)
-        if row == 0 and query.lower() in HEADER[0] and weight.lower() in HEADER[1]:
-            continue
-        if not query:
-            raise DataError(*place, "the query has no id; name it or drop the line")
-        if query in lines_of:
-            raise DataError(*place, f"query {query!r} is on line {lines_of[query]} too; list it once")
-        weights[query], lines_of[query] = finite_number(weight, place, "weight"), place[1]
-        if weights[query] < 0:
-            raise DataError(*place, f"the weight of query {query!r} is {weight}; expected a number ≥ 0")
+    for place, row in table_rows(read_text(path), path, QUERY_WEIGHTS):
+        weight = finite_number(row["weight"], place, "weight")
+        if weight < 0:
+            reason = f"the weight of query {row['query']!r} is {row['weight']}; expected a number ≥ 0"
+            raise DataError(*place, reason)
+        weights[row["query"]] = weight
     if not weights:
-        raise DataError(name, None, "holds no weights; expected lines query,weight")
+        raise DataError(source_name(path), None, "holds no weights; expected lines query,weight")
     return weights
 
 
 QUERY = "query"  # the text column that they become
-IDS = ("qid", "query_id", "queryid", "id", "topic")  # what the first column of a header may be called
 
 
 def read_queries(path: PathLike) -> dict[str, str]:
     """Read the texts of queries by id: TSV or CSV of two columns, id and text, with or without a header."""
-    name, texts = source_name(path), dict[str, str]()
-    lines = list(content_lines(read_text(path), name))
-    delimiter = delimiter_of(lines[0][1]) if lines else ""
-    for place, line in lines:
-        query, *text = cells_of(line, delimiter)
-        if len(text) != 1:
-            raise DataError(*place, f"has {1 + len(text)} cells; expected two, a query id and its text")
-        if not texts and place == lines[0][0] and query.strip().lower() in IDS:
-            continue
-        if query.strip() in texts:
-            raise DataError(*place, f"query {query.strip()} has a second text; keep one of them")
-        texts[query.strip()] = text[0].strip()
+    texts = {row["query"]: row["text"] for _, row in table_rows(read_text(path), path, QUERY_TEXTS)}
     if not texts:
-        raise DataError(name, None, "holds no query")
+        raise DataError(source_name(path), None, "holds no query")
     return texts
 
 
@@ -239,11 +250,6 @@ NumbersOfDocuments = dict[str, dict[str, float]]
 
 KEYWORDS = re.compile(r"#\s*qid:([^\s:]+):\s*(.+)")
 LTR_LINE = re.compile(r"(\S+)\s+qid:(\S+)\s[^#]*#\s*(\S+)")
-COLUMNS = {
-    "query": ("query", "qid", "query_id", "queryid", "keywords", "topic"),
-    "document": ("doc", "doc_id", "docid", "document", "_id", "docno"),
-    "grade": ("grade", "label", "relevance", "rel", "rating", "judgement", "judgment"),
-}
 
 
 @dataclass(frozen=True)
@@ -302,15 +308,21 @@ def gathered(entries: Iterator[Entry], name: str, what: str) -> NumbersOfDocumen
     return numbers
 
 
+def word_entries(lines: Iterable[tuple[Place, str]], columns: str, kind: str, number: str) -> Iterator[Entry]:
+    """Entries of lines of words, of which ``columns`` tells query, document and ``number``."""
+    names = columns.split()
+    for place, line in lines:
+        words = line.split()
+        if len(words) != len(names):
+            reason = f"has {len(words)} columns; expected the {len(names)} of {kind}: {columns}"
+            raise DataError(*place, reason)
+        row = dict(zip(names, words, strict=True))
+        yield Entry(place, row["query"], row["document"], finite_number(row[number], place, number))
+
+
 def qrels_entries(text: str, name: str) -> Iterator[Entry]:
     """TREC: ``query iteration document grade``."""
-    for place, line in _judged_lines(text, name):
-        words = line.split()
-        if len(words) != 4:
-            raise DataError(
-                *place, f"has {len(words)} columns; expected the four of TREC qrels: query 0 document grade"
-            )
-        yield Entry(place, words[0], words[2], finite_number(words[3], place, "grade"))
+    return word_entries(_judged_lines(text, name), "query 0 document grade", "TREC qrels", "grade")
 
 
 def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
@@ -322,35 +334,22 @@ def _ltr_entries(text: str, name: str) -> Iterator[Entry]:
 
 
 def _csv_entries(text: str, name: str) -> Iterator[Entry]:
-    columns, delimiter = _columns(header := next(_judged_lines(text, name))[1]), delimiter_of(header)
     lines = ("\n" if line.lstrip().startswith("#") else line for line in text_lines(text))
-    rows = csv_rows(lines, delimiter, name)
-    next(rows)  # the header
-    for place, row in rows:
-        if len(row) <= max(columns.values()):
-            raise DataError(*place, f"has {len(row)} columns, fewer than the header; complete the row")
-        query, document, grade = (row[columns[name]].strip() for name in COLUMNS)
-        yield Entry(place, query, document, finite_number(grade, place, "grade"))
+    for place, row in table_rows("".join(lines), name, JUDGEMENTS):
+        yield Entry(place, row["query"], row["document"], finite_number(row["grade"], place, "grade"))
 
 
 def _judged_lines(text: str, name: str) -> Iterator[tuple[Place, str]]:
     return ((place, line) for place, line in content_lines(text, name) if not line.startswith("#"))
 
 
-def _columns(header: str) -> dict[str, int]:
-    return _columns_of(cells_of(header, delimiter_of(header)))
-
-
-def _columns_of(cells: list[str]) -> dict[str, int]:
-    """Which cell of a header holds which of the three columns."""
-    names = [cell.strip().lower() for cell in cells]
-    places = {column: [names.index(n) for n in known if n in names] for column, known in COLUMNS.items()}
-    return {column: found[0] for column, found in places.items() if found}
+def _is_judgements_header(line: str) -> bool:
+    return bool(JUDGEMENTS.places(cells_of(line, delimiter_of(line))))
 
 
 JUDGEMENT_FORMATS = (
     JudgementFormat("4 qid:1 # 7555", lambda line: bool(re.match(r"\S+\s+qid:", line)), _ltr_entries),
-    JudgementFormat("query,doc,grade", lambda line: len(_columns(line)) == len(COLUMNS), _csv_entries),
+    JudgementFormat("query,doc,grade", _is_judgements_header, _csv_entries),
     JudgementFormat("1 0 7555 4", lambda line: len(line.split()) == 4, qrels_entries),
 )
 

@@ -232,7 +232,7 @@ def csv_rows(lines: Iterable[str], delimiter: str, name: str) -> Iterator[tuple[
         raise DataError(name, reader.line_num, f"damaged CSV ({error})") from None
 
 
-def finite_number(text: str, place: Place, what: str) -> float:
+def finite_number(text: str, place: tuple[str, int | None], what: str) -> float:
     """A number in ASCII digits; anything else is refused, naming the place (1_000 is a number to Python)."""
     word = text.strip()  # float itself does not take all blanks away
     value = float(word) if NUMBER.fullmatch(word) else math.nan

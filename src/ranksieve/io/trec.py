@@ -11,8 +11,8 @@ from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.files import atomic_write
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError
-from ranksieve.io.tables import Entry, NumbersOfDocuments, gathered, qrels_entries
-from ranksieve.io.text_files import content_lines, finite_number, read_text, source_name
+from ranksieve.io.tables import NumbersOfDocuments, gathered, qrels_entries, word_entries
+from ranksieve.io.text_files import content_lines, read_text, source_name
 
 
 def read_qrels(path: PathLike) -> NumbersOfDocuments:
@@ -27,18 +27,9 @@ def read_run(path: PathLike) -> NumbersOfDocuments:
     The rank column is not used, as in trec_eval: the scores tell the order.
     """
     name = source_name(path)
-    return gathered(_run_entries(read_text(path), name), name, "result")
-
-
-def _run_entries(text: str, name: str) -> Iterator[Entry]:
-    for place, line in content_lines(text, name):
-        words = line.split()
-        if len(words) != 6:
-            raise DataError(
-                *place,
-                f"has {len(words)} columns; expected the six of a TREC run: query Q0 document rank score tag",
-            )
-        yield Entry(place, words[0], words[2], finite_number(words[4], place, "score"))
+    lines = content_lines(read_text(path), name)
+    columns = "query Q0 document rank score tag"
+    return gathered(word_entries(lines, columns, "a TREC run", "score"), name, "result")
 
 
 def write_run(dataset: Dataset, scores: FloatArray, path: PathLike, tag: str = "ranksieve") -> None:

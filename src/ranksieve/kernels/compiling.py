@@ -1,8 +1,7 @@
 """How the functions of this package are compiled: once, cached on disk, without the interpreter's lock.
 
-Each function comes with as few ways in as it needs, since every one of them has to be compiled: a ``kernel``
-is called from Python, and a ``helper`` from other compiled functions only. Where no cache can be written,
-every process compiles anew what it needs.
+A ``kernel`` is called from Python, a ``helper`` only from other compiled functions, so it needs no wrapper.
+Where no cache can be written, every process compiles what it needs.
 """
 
 import warnings
@@ -23,8 +22,9 @@ NO_CACHE = (
 class KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
     """The files of one function's versions, each named after the types that it is compiled for.
 
-    numba counts them. So two processes that compile different versions at the same time may give both the
-    same number, and a third one then runs the machine code of one with the arguments of the other.
+    numba numbers them, without a hook to lock or name them: two processes that compile different versions at
+    the same time may use the same number, and a third one then runs the code of one with the arguments of the
+    other.
     """
 
     def save(self, key, data):

@@ -13,12 +13,44 @@ by these shares alone. With weights of documents (:mod:`ranksieve.kernels.pairs`
 document and n_b count as often as these say.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ranksieve.kernels.compiling import kernel
-from ranksieve.kernels.pairs import mass_of
+from ranksieve._types import FloatArray, IntArray
+from ranksieve.kernels.compiling import helper, kernel
+from ranksieve.kernels.pairs import longest, mass_of
 
 KEPT, ENTERED, PAST, FRESH = 0, 1, 2, 3  # rows of mix: the first and second term of D_a, then those of P_a
+
+
+class Lists(NamedTuple):
+    """Queries: ``offsets`` of their documents, ``level_offsets`` of their levels.
+
+    ``level`` and ``mass`` (or None) are of documents; of levels log(u_a − u_{a−1}), log β_a, and the cost.
+    """
+
+    offsets: IntArray
+    level: IntArray
+    mass: FloatArray | None
+    level_offsets: IntArray
+    log_rise: FloatArray
+    log_beta: FloatArray
+    cost: FloatArray
+
+
+class State(NamedTuple):
+    """What the curvature needs, with σ = 1/(1 + e^{s − G}).
+
+    Per document its ``softmax`` weight within its level and cost·σ(1 − σ) (``hessian_diag``); per level ∂/∂E,
+    the gradient in its log Σ e^s (``level_gradient``), and Σ cost·σ² (``sigma_squares``), and ``mix``.
+    """
+
+    softmax: FloatArray
+    hessian_diag: FloatArray
+    level_gradient: FloatArray
+    sigma_squares: FloatArray
+    mix: FloatArray
 
 
 @kernel
@@ -49,45 +81,24 @@ def level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost):
 
 
 @kernel
-def list_costs(
-    s, level, mass, offsets, level_offsets, log_rise, log_beta, cost, first, last,
-    value, slack, gradient, softmax, hessian_diag, level_gradient, sigma_squares, mix,
-):  # fmt: skip
-    """Per query Σ_j cost·log(1 + e^{G − s_j}), its gradient, and value − ⟨s, gradient⟩ (``slack``).
-
-    Left for the curvature, with σ = 1/(1 + e^{s − G}): per document its ``softmax`` weight within its level
-    and cost·σ(1 − σ) (``hessian_diag``); per level ∂/∂E, the gradient in its log Σ e^s (``level_gradient``),
-    and Σ cost·σ² (``sigma_squares``).
-    """
-    longest, most = 0, 0
+def list_costs(lists, s, first, last, value, slack, gradient, state):
+    """Per query Σ_j cost·log(1 + e^{G − s_j}), its gradient, and value − ⟨s, gradient⟩ (``slack``)."""
+    most = longest(lists.level_offsets, first, last)
+    t = np.empty(longest(lists.offsets, first, last))
+    log_sum, inner, inner_gradient = np.empty(most), np.empty(most), np.empty(most)
     for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-        most = max(most, level_offsets[q + 1] - level_offsets[q])
-    t, log_sum, inner, inner_gradient = np.empty(longest), np.empty(most), np.empty(most), np.empty(most)
-    for q in range(first, last):
-        lo, hi, bottom, top = offsets[q], offsets[q + 1], level_offsets[q], level_offsets[q + 1]
+        lo, hi = lists.offsets[q], lists.offsets[q + 1]
+        bottom, top = lists.level_offsets[q], lists.level_offsets[q + 1]
         centre = np.max(s[lo:hi])
         for i in range(lo, hi):
             t[i - lo] = s[i] - centre
-        _share_levels(t, level, mass, lo, hi, top - bottom, log_sum, inner, softmax)
-        _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix)
-        value[q] = _upper_terms(
-            t,
-            level,
-            mass,
-            lo,
-            hi,
-            inner,
-            cost[bottom:top],
-            gradient,
-            hessian_diag,
-            inner_gradient,
-            sigma_squares[bottom:top],
-        )
-        _backward(inner_gradient, mix, bottom, top, level_gradient[bottom:top])
+        _share_levels(t, lists.level, lists.mass, lo, hi, top - bottom, log_sum, inner, state.softmax)
+        _mix_levels(lists, log_sum, bottom, top, inner, state.mix)
+        value[q] = _upper_terms(lists, q, t, inner, inner_gradient, gradient, state)
+        _backward(inner_gradient, state.mix, bottom, top, state.level_gradient[bottom:top])
         product = 0.0
         for i in range(lo, hi):
-            gradient[i] += softmax[i] * level_gradient[bottom + level[i]]
+            gradient[i] += state.softmax[i] * state.level_gradient[bottom + lists.level[i]]
             product += t[i - lo] * gradient[i]
         slack[q] = value[q] - product
 
@@ -111,17 +122,17 @@ def _share_levels(t, level, mass, lo, hi, n_levels, log_sum, peak, softmax):
         log_sum[a] = peak[a] + np.log(log_sum[a])
 
 
-@kernel
-def _mix_levels(log_sum, log_rise, log_beta, bottom, top, inner, mix):
+@helper
+def _mix_levels(lists, log_sum, bottom, top, inner, mix):
     """G_a of each level, and the shares by which the levels below make it up."""
     log_p, log_d = -np.inf, -np.inf
     for a in range(bottom + 1, top):
         log_p, mix[PAST, a], mix[FRESH, a] = _log_add(log_p, log_sum[a - 1 - bottom])
-        log_d, mix[KEPT, a], mix[ENTERED, a] = _log_add(log_d, log_rise[a] + log_p)
-        inner[a - bottom] = log_d - log_beta[a]  # NaN where β is 0: nobody asks there
+        log_d, mix[KEPT, a], mix[ENTERED, a] = _log_add(log_d, lists.log_rise[a] + log_p)
+        inner[a - bottom] = log_d - lists.log_beta[a]  # NaN where β is 0: nobody asks there
 
 
-@kernel
+@helper
 def _log_add(a, b):
     """log(e^a + e^b), and the shares of the two terms."""
     high = max(a, b)
@@ -132,29 +143,29 @@ def _log_add(a, b):
     return high + np.log1p(small), large if a >= b else rest, rest if a >= b else large
 
 
-@kernel
-def _upper_terms(t, level, mass, lo, hi, inner, cost, gradient, hessian_diag, inner_gradient, sigma_squares):
+@helper
+def _upper_terms(lists, q, t, inner, inner_gradient, gradient, state):
     """Σ cost·log(1 + e^{G − t}), its gradient as upper documents, and per level ∂/∂G (``inner_gradient``)."""
-    total = 0.0
-    for a in range(len(cost)):
-        inner_gradient[a], sigma_squares[a] = 0.0, 0.0
-    for i in range(lo, hi):
-        a = level[i]
-        gradient[i], hessian_diag[i] = 0.0, 0.0
-        own = mass_of(mass, i) * cost[a]
+    lo, bottom, top, total = lists.offsets[q], lists.level_offsets[q], lists.level_offsets[q + 1], 0.0
+    for a in range(bottom, top):
+        inner_gradient[a - bottom], state.sigma_squares[a] = 0.0, 0.0
+    for i in range(lo, lists.offsets[q + 1]):
+        a = lists.level[i]
+        gradient[i], state.hessian_diag[i] = 0.0, 0.0
+        own = mass_of(lists.mass, i) * lists.cost[bottom + a]
         if own > 0.0:
             x = inner[a] - t[i - lo]
             small = np.exp(-abs(x))
             sigma = (1.0 if x > 0.0 else small) / (1.0 + small)
             total += own * (max(x, 0.0) + np.log1p(small))
             gradient[i] = -own * sigma
-            hessian_diag[i] = own * small / ((1.0 + small) * (1.0 + small))
+            state.hessian_diag[i] = own * small / ((1.0 + small) * (1.0 + small))
             inner_gradient[a] += own * sigma
-            sigma_squares[a] += own * sigma * sigma
+            state.sigma_squares[bottom + a] += own * sigma * sigma
     return total
 
 
-@kernel
+@helper
 def _backward(inner_gradient, mix, bottom, top, level_gradient):
     """From ∂/∂G_a to ∂/∂E_a: the levels' recursions backwards."""
     level_gradient[top - 1 - bottom] = 0.0
@@ -168,29 +179,15 @@ def _backward(inner_gradient, mix, bottom, top, level_gradient):
 
 
 @kernel
-def list_curvature(
-    level,
-    offsets,
-    level_offsets,
-    softmax,
-    hessian_diag,
-    level_gradient,
-    sigma_squares,
-    mix,
-    first,
-    last,
-    V,
-    R,
-):
+def list_curvature(lists, state, first, last, V, R):
     """R with VᵀR + RᵀV = VᵀSV, S the Hessian of the costs of the queries first..last (the rows of V).
 
     With M_a the mean of V under the weights of D_a, VᵀSV = Σ_j hessian_diag_j (V_j − M)(V_j − M)ᵀ
     + Σ_a inner_gradient_a (Σ_t q_at V_t V_tᵀ − M_a M_aᵀ), inner_gradient − Σ hessian_diag = sigma_squares.
     """
-    base, width = offsets[first], V.shape[1]
-    most = 0
-    for q in range(first, last):
-        most = max(most, level_offsets[q + 1] - level_offsets[q])
+    offsets, level, level_offsets = lists.offsets, lists.level, lists.level_offsets
+    softmax, hessian_diag, level_gradient, sigma_squares, mix = state
+    base, width, most = offsets[first], V.shape[1], longest(level_offsets, first, last)
     mean, back, adjoint = np.empty((width, most)), np.empty((width, most)), np.empty(most)
     for q in range(first, last):
         lo, hi, bottom, top = offsets[q], offsets[q + 1], level_offsets[q], level_offsets[q + 1]
@@ -211,7 +208,7 @@ def list_curvature(
                 )
 
 
-@kernel
+@helper
 def _mean_of_lower(mean, mix, bottom, top):
     """In place: from the mean over each level to that under the weights of D_a."""
     past, weighted, own = 0.0, 0.0, mean[0]

@@ -1,8 +1,30 @@
 """Sums over the pairs of each query, sorting, and weights of documents in them."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ranksieve._types import FloatArray, IntArray
 from ranksieve.kernels.compiling import helper, kernel
+
+
+class Documents(NamedTuple):
+    """Query q has the documents offsets[q]..offsets[q + 1] and the weight weight[q].
+
+    ``level`` and ``mass``, their weights (None: all 1), have one number per document.
+    """
+
+    offsets: IntArray
+    level: IntArray
+    weight: FloatArray
+    mass: FloatArray | None
+
+
+class Ranked(NamedTuple):
+    """Scores less the mean of their query, and each query's documents in the order of these."""
+
+    t: FloatArray
+    order: IntArray
 
 
 @helper
@@ -100,167 +122,182 @@ def _merge(key, item, start, middle, stop, key_buffer, item_buffer):
         out += 1
 
 
+@helper
+def longest(offsets, first, last):
+    """The longest of the runs first..last, run q being offsets[q]..offsets[q + 1]."""
+    most = 0
+    for q in range(first, last):
+        most = max(most, offsets[q + 1] - offsets[q])
+    return most
+
+
+@helper
+def centre(values, centred):
+    """Values of a query less their mean."""
+    mean = 0.0
+    for i in range(len(values)):
+        mean += values[i] - values[0]
+    mean = mean / max(len(values), 1) + (values[0] if len(values) > 0 else 0.0)
+    for i in range(len(values)):
+        centred[i] = values[i] - mean
+
+
 @kernel
-def centre_and_sort(s, centred, order, offsets, first, last):
-    """For the queries first..last: ``centred`` = scores less the query's mean; ``order`` sorted by score.
+def centre_and_sort(s, offsets, first, last, ranked):
+    """For the queries first..last: ``ranked`` becomes the scores less the query's mean, and their order.
 
     ``order[lo:hi]`` holds a permutation of lo..hi-1 on entry (any one; the previous evaluation's is best).
     """
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    key, key_buffer = np.empty(longest), np.empty(longest)
-    item_buffer = np.empty(longest, dtype=np.int64)
+    most = longest(offsets, first, last)
+    key, key_buffer, item_buffer = np.empty(most), np.empty(most), np.empty(most, dtype=np.int64)
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
-        mean = 0.0
-        for i in range(lo, hi):
-            mean += s[i] - s[lo]
-        mean = mean / max(hi - lo, 1) + s[lo]
-        for i in range(lo, hi):
-            centred[i] = s[i] - mean
+        centre(s[lo:hi], ranked.t[lo:hi])
         for k in range(lo, hi):
-            key[k - lo] = centred[order[k]]
-        sort_by_key(key[: hi - lo], order[lo:hi], key_buffer, item_buffer)
+            key[k - lo] = ranked.t[ranked.order[k]]
+        sort_by_key(key[: hi - lo], ranked.order[lo:hi], key_buffer, item_buffer)
 
 
 @helper
-def _gather(t, level, order, lo, hi, side, scores, depths):
-    """Scores and levels of a query from the side's highest score down; returns the largest depth."""
-    top = 0
+def clear(target):
+    for c in range(len(target)):
+        target[c] = 0.0
+
+
+@helper
+def add(target, factor, source):
+    for c in range(len(target)):
+        target[c] += factor * source[c]
+
+
+@helper
+def _room(documents, first, last):
+    """Arrays for the scores and depths of the longest of some queries, and their highest level."""
+    highest, most = 0, longest(documents.offsets, first, last)
+    for i in range(documents.offsets[first], documents.offsets[last]):
+        highest = max(highest, documents.level[i])
+    return np.empty(most), np.empty(most, dtype=np.int64), highest
+
+
+@helper
+def _gather(documents, ranked, q, side, scores, depths):
+    """Scores and depths of a query's documents, from the side's highest score down.
+
+    Partners on a side have smaller depths: these are levels, or for uppers count down from the highest.
+    Returns the largest depth and the first place in the order.
+    """
+    lo, hi, top = documents.offsets[q], documents.offsets[q + 1], 0
     for i in range(lo, hi):
-        top = max(top, level[i])
+        top = max(top, documents.level[i])
     start, shift = (hi - 1, 0) if side > 0 else (lo, top)
     for a in range(hi - lo):
-        i = order[start - side * a]
-        scores[a], depths[a] = side * t[i], shift + side * level[i]
+        i = ranked.order[start - side * a]
+        scores[a], depths[a] = side * ranked.t[i], shift + side * documents.level[i]
     return top, start
 
 
-@helper
-def _room(level, offsets, first, last):
-    """The longest list and the highest level of some queries."""
-    longest, highest = 0, 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    for i in range(offsets[first], offsets[last]):
-        highest = max(highest, level[i])
-    return longest, highest
-
-
 @kernel
-def active_partners(t, level, order, offsets, first, last, side, mass, count, slack):
+def active_partners(documents, ranked, first, last, side, table, count, slack):
     """Per document, the number (or mass) of its active partners on one side and Σ ξ over them.
 
-    ``order`` is sorted by ``t`` within each query.
+    With a ``table``, partners count table[level of the document, level of the partner] times in both sums.
     """
-    longest, highest = _room(level, offsets, first, last)
-    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
+    scores, depths, highest = _room(documents, first, last)
     counts, totals = np.empty(highest + 1), np.empty(highest + 1)
     for q in range(first, last):
-        n = offsets[q + 1] - offsets[q]
-        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        _clear(counts, totals, top)
-        k = 0
-        for a in range(n):
-            c, s, node = 0.0, 0.0, depths[a]
-            while node > 0 and k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                partner = mass_of(mass, order[start - side * k])
-                _insert(counts, totals, depths[k] + 1, top, scores[k], partner)
-                k += 1
-            while node > 0:
-                c += counts[node]
-                s += totals[node]
-                node -= node & -node
-            i = order[start - side * a]
-            count[i], slack[i] = c, c * (1.0 - scores[a]) + s
-
-
-@helper
-def _clear(counts, totals, top):
-    for node in range(top + 1):
-        counts[node], totals[node] = 0.0, 0.0
-
-
-@helper
-def _insert(counts, totals, node, top, score, mass):
-    while node <= top:
-        counts[node] += mass
-        totals[node] += mass * score
-        node += node & -node
-
-
-@kernel
-def weighted_partners(t, level, order, offsets, first, last, side, mass, weights, count, slack):
-    """:func:`active_partners` with weights[level of the document, level of its partner] in every sum."""
-    longest, highest = _room(level, offsets, first, last)
-    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
-    counts, totals = np.empty(highest + 1), np.empty(highest + 1)
-    for q in range(first, last):
-        n = offsets[q + 1] - offsets[q]
-        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        _clear(counts, totals, top)
-        k = 0
+        n, k = documents.offsets[q + 1] - documents.offsets[q], 0
+        top, start = _gather(documents, ranked, q, side, scores, depths)
+        clear(counts)
+        clear(totals)
         for a in range(n):
             while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                j = order[start - side * k]
-                counts[level[j]] += mass_of(mass, j)
-                totals[level[j]] += mass_of(mass, j) * scores[k]
+                mass = mass_of(documents.mass, ranked.order[start - side * k])
+                _insert(table, counts, totals, depths[k], top, scores[k], mass)
                 k += 1
-            i = order[start - side * a]
-            c, s = 0.0, 0.0
-            for other in range(level[i] - side, top + 1 if side < 0 else -1, -side):
-                c += weights[level[i], other] * counts[other]
-                s += weights[level[i], other] * totals[other]
+            c, s = _sums_below(table, counts, totals, depths[a], top, side)
+            i = ranked.order[start - side * a]
             count[i], slack[i] = c, c * (1.0 - scores[a]) + s
 
 
 @helper
-def _clear_rows(tree, top):
-    for node in range(top + 1):
-        for c in range(tree.shape[1]):
-            tree[node, c] = 0.0
+def _insert(table, counts, totals, depth, top, score, mass):
+    """Add a document to the sums of its depth: those of a Fenwick tree, or with a table its own alone."""
+    if table is None:
+        node = depth + 1
+        while node <= top:
+            counts[node] += mass
+            totals[node] += mass * score
+            node += node & -node
+    else:
+        counts[depth] += mass
+        totals[depth] += mass * score
 
 
 @helper
-def _add_row(target, at, source, row, factor):
-    for c in range(source.shape[1]):
-        target[at, c] += factor * source[row, c]
+def _sums_below(table, counts, totals, depth, top, side):
+    """The sums over all smaller depths."""
+    c, s = 0.0, 0.0
+    if table is None:
+        while depth > 0:
+            c += counts[depth]
+            s += totals[depth]
+            depth -= depth & -depth
+    else:
+        for other in range(depth - 1, -1, -1):
+            weight = _weight(table, depth, other, top, side)
+            c += weight * counts[other]
+            s += weight * totals[other]
+    return c, s
 
 
 @helper
-def _add_to(target, source):
-    for c in range(len(target)):
-        target[c] += source[c]
+def _weight(table, depth, other, top, side):
+    """The weight of a pair of depths."""
+    return table[depth, other] if side > 0 else table[top - depth, top - other]
 
 
 @kernel
-def partner_rows(t, level, order, offsets, first, last, side, rows, sums):
+def partner_rows(documents, ranked, first, last, side, table, rows, sums):
     """``sums[i] += Σ_j rows[j]`` over the active partners j of each document i on one side.
 
-    ``rows`` and ``sums`` hold the documents offsets[first]..offsets[last] only.
+    ``rows`` and ``sums`` hold the documents of these queries only; ``table`` as in :func:`active_partners`.
     """
-    longest, highest = _room(level, offsets, first, last)
-    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
-    tree, base = np.empty((highest + 1, rows.shape[1])), offsets[first]
+    scores, depths, highest = _room(documents, first, last)
+    totals, base = np.empty((highest + 1, rows.shape[1])), documents.offsets[first]
     for q in range(first, last):
-        n = offsets[q + 1] - offsets[q]
-        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        _clear_rows(tree, top)
-        k = 0
+        n, k = documents.offsets[q + 1] - documents.offsets[q], 0
+        top, start = _gather(documents, ranked, q, side, scores, depths)
+        for depth in range(top + 1):
+            clear(totals[depth])
         for a in range(n):
-            if depths[a] == 0:
-                continue
             while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                node, row = depths[k] + 1, order[start - side * k] - base
-                while node <= top:
-                    _add_to(tree[node], rows[row])
-                    node += node & -node
+                _insert_row(table, totals, depths[k], top, rows[ranked.order[start - side * k] - base])
                 k += 1
-            node, row = depths[a], order[start - side * a] - base
-            while node > 0:
-                _add_to(sums[row], tree[node])
-                node -= node & -node
+            _add_rows_below(table, totals, depths[a], top, side, sums[ranked.order[start - side * a] - base])
+
+
+@helper
+def _insert_row(table, totals, depth, top, row):
+    """As :func:`_insert`, of a row."""
+    if table is None:
+        node = depth + 1
+        while node <= top:
+            add(totals[node], 1.0, row)
+            node += node & -node
+    else:
+        add(totals[depth], 1.0, row)
+
+
+@helper
+def _add_rows_below(table, totals, depth, top, side, target):
+    """Add to ``target`` as :func:`_sums_below`."""
+    if table is None:
+        while depth > 0:
+            add(target, 1.0, totals[depth])
+            depth -= depth & -depth
+    else:
+        for other in range(depth - 1, -1, -1):
+            add(target, _weight(table, depth, other, top, side), totals[other])
 
 
 @kernel
@@ -269,24 +306,3 @@ def degree_less(degree, rows, weight, sums):
     for i in range(rows.shape[0]):
         for c in range(rows.shape[1]):
             sums[i, c] = degree[i] * rows[i, c] - weight[i] * sums[i, c]
-
-
-@kernel
-def weighted_partner_rows(t, level, order, offsets, first, last, side, weights, rows, sums):
-    """:func:`partner_rows` with weights[level of the document, level of its partner] in every sum."""
-    longest, highest = _room(level, offsets, first, last)
-    scores, depths = np.empty(longest), np.empty(longest, dtype=np.int64)
-    totals, base = np.empty((highest + 1, rows.shape[1])), offsets[first]
-    for q in range(first, last):
-        n = offsets[q + 1] - offsets[q]
-        top, start = _gather(t, level, order, offsets[q], offsets[q + 1], side, scores, depths)
-        _clear_rows(totals, top)
-        k = 0
-        for a in range(n):
-            while k < n and 1.0 - (scores[a] - scores[k]) > 0.0:
-                j = order[start - side * k]
-                _add_row(totals, level[j], rows, j - base, 1.0)
-                k += 1
-            i = order[start - side * a]
-            for other in range(level[i] - side, top + 1 if side < 0 else -1, -side):
-                _add_row(sums, i - base, totals, other, weights[level[i], other])

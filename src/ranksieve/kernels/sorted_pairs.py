@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranksieve._types import IntArray
+from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.kernels.compiling import helper, kernel
-from ranksieve.kernels.pairs import mass_of, sort_by_key
+from ranksieve.kernels.pairs import add, centre, clear, longest, mass_of, sort_by_key
 
 MOVES = 4  # per document: counts that have moved further are not near, and searched for from scratch
 
@@ -22,6 +22,39 @@ class Lists(NamedTuple):
     begin: IntArray
     member_begin: IntArray
     members: IntArray
+
+
+class Near(NamedTuple):
+    """Lists sorted by some scores, and of each document the number of its active partners in its list."""
+
+    uppers: AnyArray
+    above: AnyArray
+
+
+class Arrays(NamedTuple):
+    """What an evaluation leaves: :class:`Near` of its scores, of each document the number (with weights of
+    documents, the weight) of all its active pairs, and the gradient."""
+
+    uppers: AnyArray
+    above: AnyArray
+    active: AnyArray
+    gradient: FloatArray
+
+
+class Parts(NamedTuple):
+    """Room for the parts of VᵀSV = AᵀA + UᵀN + NᵀU, one row per document: A, U and N."""
+
+    scaled: FloatArray
+    upper: FloatArray
+    sums: FloatArray
+
+
+class Room(NamedTuple):
+    """Keys of a list, and buffers for sorting it."""
+
+    key: FloatArray
+    key_buffer: FloatArray
+    item_buffer: AnyArray
 
 
 def make_lists(level: IntArray, offsets: IntArray) -> tuple[Lists, IntArray]:
@@ -99,83 +132,72 @@ def _mass_of_pairs(mass, i, partners):
 
 
 @helper
-def longest_list(lists, first, last):
-    """The longest list of some queries."""
-    longest = 0
-    for k in range(lists.first[first], lists.first[last]):
-        longest = max(longest, lists.begin[k + 1] - lists.begin[k])
-    return longest
+def _longest_list(lists, first, last):
+    """The most members of a list of some queries."""
+    return longest(lists.begin, lists.first[first], lists.first[last])
 
 
 @helper
-def _longest_query(offsets, first, last):
-    """The most documents of a query."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    return longest
+def _room(n, uppers):
+    """What sorting lists of up to n members needs."""
+    return Room(np.empty(n), np.empty(n), np.empty(n, dtype=uppers.dtype))
 
 
 @helper
-def _centre(values, centred):
-    """Values of a query less their mean."""
-    mean = 0.0
-    for i in range(len(values)):
-        mean += values[i] - values[0]
-    mean = mean / max(len(values), 1) + (values[0] if len(values) > 0 else 0.0)
-    for i in range(len(values)):
-        centred[i] = values[i] - mean
-
-
-@helper
-def _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer):
+def _sort_list(k, q, documents, t, lists, uppers, room):
     """Sort a query's first list, which has all its upper documents; of another, take those from the first.
 
-    ``t`` has the scores of the query's documents, which begin at ``lo``.
+    ``t`` has the scores of the query's documents.
     """
-    begin, end = lists.begin[lists.first[q]], lists.begin[lists.first[q] + 1]
-    if k == lists.first[q]:
+    lo, level = documents.offsets[q], documents.level
+    first = lists.first[q]
+    begin, end = lists.begin[first], lists.begin[first + 1]
+    if k == first:
+        key, key_buffer, item_buffer = room
         for p in range(begin, end):
             key[p - begin] = t[uppers[p] - lo]
         sort_by_key(key[: end - begin], uppers[begin:end], key_buffer, item_buffer)
         return
     at = lists.begin[k]
     for p in range(begin, end):
-        if level[uppers[p]] > k - lists.first[q]:
+        if level[uppers[p]] > k - first:
             uppers[at] = uppers[p]
             at += 1
 
 
 @kernel
-def squared_hinge(
-    s, level, weight, mass, offsets, first, last, lists, uppers, above, active, gradient, sums
-):  # fmt: skip
-    """The squared hinge of some queries: ``sums`` becomes Σ ωξ and Σ ωξ² of each, ``gradient`` that of Σ ωξ².
+def squared_hinge(documents, lists, s, first, last, arrays, sums):
+    """The squared hinge of some queries: ``sums`` becomes Σ ωξ and Σ ωξ² of each, with the gradient of Σ ωξ².
 
     Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩, t the centred scores. These sums may cancel
     almost to 0, so ``sums`` has the sizes of their terms too: Σ ω(1 + |t|) and Σ ω(1 + |t|)² over both
     documents of active pairs.
 
-    ``uppers`` becomes sorted by score, ``above`` the number of a document's active upper partners, ``active``
-    that (or the mass) of all its active pairs. On entry ``uppers`` and ``above`` are those of other scores,
-    best of some nearby. ``weight`` has one number per query.
+    On entry ``uppers`` and ``above`` are those of other scores, best of some nearby.
     """
-    longest = longest_list(lists, first, last)
-    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
-    keys, before = np.empty(longest + 2), np.empty(longest + 2)
-    count, total = np.empty(longest + 2), np.empty(longest + 2)
-    held = np.empty(0 if mass is None else longest + 2)
-    t = np.empty(_longest_query(offsets, first, last))
+    offsets, mass = documents.offsets, documents.mass
+    uppers, above, active, gradient = arrays
+    most = _longest_list(lists, first, last)
+    room = _room(most, uppers)
+    keys, before, count, total = (
+        np.empty(most + 2),
+        np.empty(most + 2),
+        np.empty(most + 2),
+        np.empty(most + 2),
+    )
+    held = np.empty(0 if mass is None else most + 2)
+    t = np.empty(longest(offsets, first, last))
     for q in range(first, last):
-        lo, hi, here = offsets[q], offsets[q + 1], 0.0
+        lo, hi, slack = offsets[q], offsets[q + 1], 0.0
+        centre(s[lo:hi], t)
         if hi - lo == 2 and lists.first[q + 1] - lists.first[q] == 1:
-            _pair_alone(s, weight, mass, q, lo, lists, uppers, above, active, gradient, sums)
+            slack = _pair_alone(documents, lists, t, q, arrays)
+            _add_up(documents, q, slack, t, active, gradient, sums)
             continue
-        _centre(s[lo:hi], t)
         for i in range(lo, hi):
             active[i], gradient[i] = 0, 0.0
         for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer)
+            _sort_list(k, q, documents, t, lists, uppers, room)
             begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
             for a in range(n):
                 i = uppers[begin + a]
@@ -192,7 +214,7 @@ def squared_hinge(
                 left -= abs(m - above[j])
                 partners = _mass_of_first(mass, held, m)
                 xi = mass_of(mass, j) * (partners * (1.0 + t_j) - before[m])
-                above[j], here = m, here + xi
+                above[j], slack = m, slack + xi
                 active[j] += _mass_of_pairs(mass, j, partners)
                 gradient[j] += xi
                 count[m] += mass_of(mass, j)
@@ -204,24 +226,31 @@ def squared_hinge(
                 i = uppers[begin + a]
                 active[i] += _mass_of_pairs(mass, i, m)
                 gradient[i] -= mass_of(mass, i) * (m * (1.0 - t[i - lo]) + sum_)
-        product, terms, squares = 0.0, 0.0, 0.0
-        for i in range(lo, hi):
-            product += t[i - lo] * gradient[i]
-            gradient[i] *= 2.0 * weight[q]
-            size = 1.0 + abs(t[i - lo])
-            terms += active[i] * size
-            squares += active[i] * size * size
-        sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
-        sums[q, 2], sums[q, 3] = weight[q] * terms, weight[q] * squares
+        _add_up(documents, q, slack, t, active, gradient, sums)
 
 
 @helper
-def _pair_alone(s, weight, mass, q, lo, lists, uppers, above, active, gradient, sums):
-    """As :func:`squared_hinge` of a query that is one pair, with the same bits."""
-    k = lists.first[q]
+def _add_up(documents, q, slack, t, active, gradient, sums):
+    """The sums of a query from its slack and half its gradient without its weight; the whole gradient."""
+    lo, weight = documents.offsets[q], documents.weight[q]
+    product, terms, squares = 0.0, 0.0, 0.0
+    for i in range(lo, documents.offsets[q + 1]):
+        product += t[i - lo] * gradient[i]
+        gradient[i] *= 2.0 * weight
+        size = 1.0 + abs(t[i - lo])
+        terms += active[i] * size
+        squares += active[i] * size * size
+    sums[q, 0], sums[q, 1] = weight * slack, weight * (slack + product)
+    sums[q, 2], sums[q, 3] = weight * terms, weight * squares
+
+
+@helper
+def _pair_alone(documents, lists, t, q, arrays):
+    """As :func:`squared_hinge` of a query that is one pair, with the same bits; its slack."""
+    lo, k, mass = documents.offsets[q], lists.first[q], documents.mass
+    uppers, above, active, gradient = arrays
     i, j = uppers[lists.begin[k]], lists.members[lists.member_begin[k]]
-    mean = (s[lo + 1] - s[lo]) / 2 + s[lo]
-    t_i, t_j = s[i] - mean, s[j] - mean
+    t_i, t_j = t[i - lo], t[j - lo]
     above[j] = 1 if _is_active(t_i, t_j) else 0
     active[i], active[j], gradient[i], gradient[j] = 0, 0, 0.0, 0.0
     if above[j]:
@@ -229,15 +258,7 @@ def _pair_alone(s, weight, mass, q, lo, lists, uppers, above, active, gradient, 
         active[i], active[j] = m_i * m_j, m_j * m_i
         gradient[j] = m_j * (m_i * (1.0 + t_j) - m_i * t_i)
         gradient[i] = -m_i * (m_j * (1.0 - t_i) + m_j * t_j)
-    here, product, terms, squares = gradient[j], 0.0, 0.0, 0.0
-    for p in (lo, lo + 1):
-        product += (s[p] - mean) * gradient[p]
-        gradient[p] *= 2.0 * weight[q]
-        size = 1.0 + abs(s[p] - mean)
-        terms += active[p] * size
-        squares += active[p] * size * size
-    sums[q, 0], sums[q, 1] = weight[q] * here, weight[q] * (here + product)
-    sums[q, 2], sums[q, 3] = weight[q] * terms, weight[q] * squares
+    return gradient[j]
 
 
 @helper
@@ -250,30 +271,29 @@ def _sum_masses(mass, documents, held):
 
 
 @kernel
-def squared_hinge_along(
-    s, d, level, step, weight, mass, offsets, first, last, lists, uppers, above, slopes
-):  # fmt: skip
+def squared_hinge_along(documents, lists, s, d, step, first, last, near, slopes):
     """First and second derivative of each query's Σ ωξ² at the scores s + step·d, along d.
 
-    ``uppers`` and ``above`` as in :func:`squared_hinge`. The sums of (1 − t_i + t_j)(d_i − d_j) and
-    (d_i − d_j)² over the active upper partners i of j come from those of t, d, td and dd over the i; t and d
-    are centred within each query, so that these keep their digits.
+    ``near`` becomes that of these scores. The sums of (1 − t_i + t_j)(d_i − d_j) and (d_i − d_j)² over the
+    active upper partners i of j come from those of t, d, td and dd over the i; t and d are centred within
+    each query, so that these keep their digits.
     """
-    longest = longest_list(lists, first, last)
-    key, key_buffer, item_buffer = np.empty(longest), np.empty(longest), np.empty(longest, dtype=uppers.dtype)
-    keys, before = np.empty(longest + 2), np.zeros((longest + 2, 4))
-    held = np.empty(0 if mass is None else longest + 2)
-    most = _longest_query(offsets, first, last)
-    t, turn = np.empty(most), np.empty(most)
+    offsets, weight, mass = documents.offsets, documents.weight, documents.mass
+    uppers, above = near
+    most, n_documents = _longest_list(lists, first, last), longest(offsets, first, last)
+    room = _room(most, uppers)
+    keys, before = np.empty(most + 2), np.zeros((most + 2, 4))
+    held = np.empty(0 if mass is None else most + 2)
+    t, turn = np.empty(n_documents), np.empty(n_documents)
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
-        _centre(s[lo:hi], t)
-        _centre(d[lo:hi], turn)
+        centre(s[lo:hi], t)
+        centre(d[lo:hi], turn)
         for i in range(hi - lo):
             t[i] += step * turn[i]
         slope, bend = 0.0, 0.0
         for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, lo, t, level, lists, uppers, key, key_buffer, item_buffer)
+            _sort_list(k, q, documents, t, lists, uppers, room)
             begin, n = lists.begin[k], lists.begin[k + 1] - lists.begin[k]
             keys[n + 1] = np.inf
             sum_t, sum_d, sum_td, sum_dd = 0.0, 0.0, 0.0, 0.0
@@ -301,17 +321,17 @@ def squared_hinge_along(
 
 
 @kernel
-def hessian_parts(
-    level, offsets, first, last, lists, uppers, above, weight, mass, active, values, places, scaled, upper,
-    sums,
-):  # fmt: skip
-    """What the Hessian block of some queries is made of; how many rows of ``scaled``, and of the others.
+def hessian_parts(documents, lists, arrays, first, last, values, places, parts):
+    """What the Hessian block of some queries is made of; how many rows of A, and how many of U and N.
 
     VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2ω·active_i)·V_i of documents in active pairs, U the rows V_i of
     upper documents, N the sums of V over their active lower partners times −2ω (each of these, and each sum,
-    times its document's mass). V are the columns ``places``
-    of ``values``, which has the documents of these queries only.
+    times its document's mass). V are the columns ``places`` of ``values``, which has the documents of these
+    queries only.
     """
+    offsets, level, weight, mass = documents
+    uppers, above, active, _ = arrays
+    scaled, upper, sums = parts
     base, n_columns, most = offsets[first], len(places), 0
     for q in range(first, last):
         most = max(most, _n_ends(lists, q))
@@ -320,7 +340,7 @@ def hessian_parts(
     for q in range(first, last):
         first_list, n_lists = lists.first[q], lists.first[q + 1] - lists.first[q]
         for a in range(_n_ends(lists, q)):
-            _clear(ends[a])
+            clear(ends[a])
         for i in range(offsets[q], offsets[q + 1]):
             degree = weight[q] * active[i]
             if degree > 0.0:
@@ -330,19 +350,19 @@ def hessian_parts(
                 n_scaled += 1
                 if level[i] > 0:
                     _put(upper[n_upper], 1.0, row)
-                    _clear(sums[n_upper])
+                    clear(sums[n_upper])
                     row_of[i - base] = n_upper
                     n_upper += 1
                 if level[i] < n_lists and above[i] > 0:
-                    _add(ends[_first_end(lists, first_list, level[i]) + above[i]], mass_of(mass, i), row)
+                    add(ends[_first_end(lists, first_list, level[i]) + above[i]], mass_of(mass, i), row)
         for depth in range(n_lists):
             begin, first_end = lists.begin[first_list + depth], _first_end(lists, first_list, depth)
-            _clear(sum_)
+            clear(sum_)
             for a in range(lists.begin[first_list + depth + 1] - begin - 1, -1, -1):
                 i = uppers[begin + a]
-                _add(sum_, 1.0, ends[first_end + a + 1])
+                add(sum_, 1.0, ends[first_end + a + 1])
                 if weight[q] * active[i] > 0.0:
-                    _add(sums[row_of[i - base]], -2.0 * weight[q] * mass_of(mass, i), sum_)
+                    add(sums[row_of[i - base]], -2.0 * weight[q] * mass_of(mass, i), sum_)
     return n_scaled, n_upper
 
 
@@ -360,31 +380,21 @@ def _first_end(lists, first_list, depth):
 
 
 @helper
-def _clear(target):
-    for c in range(len(target)):
-        target[c] = 0.0
-
-
-@helper
 def _put(target, factor, source):
     for c in range(len(target)):
         target[c] = factor * source[c]
 
 
-@helper
-def _add(target, factor, source):
-    for c in range(len(target)):
-        target[c] += factor * source[c]
-
-
 @kernel
-def hessian_product(offsets, first, last, lists, uppers, above, weight, mass, active, v, product):
+def hessian_product(documents, lists, arrays, first, last, v, product):
     """``product`` becomes Sv, S the Hessian in scores of some queries: 2ω(active·v − Σ v of all partners).
 
     ``v`` and ``product`` have the documents of these queries only.
     """
-    base, longest = offsets[first], longest_list(lists, first, last)
-    before, ends = np.empty(longest + 1), np.empty(longest + 1)
+    offsets, _, weight, mass = documents
+    uppers, above, active, _ = arrays
+    base, most = offsets[first], _longest_list(lists, first, last)
+    before, ends = np.empty(most + 1), np.empty(most + 1)
     for q in range(first, last):
         for i in range(offsets[q], offsets[q + 1]):
             product[i - base] = 2.0 * weight[q] * active[i] * v[i - base]

@@ -11,7 +11,7 @@ from ranksieve._parallel import map_blocks, split_blocks
 from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries, local_levels
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.kernels.listmle import level_costs, list_costs, list_curvature
+from ranksieve.kernels.listmle import Lists, State, level_costs, list_costs, list_curvature
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, counted_labels, list_weights
 
 
@@ -55,16 +55,11 @@ class CostSensitiveListMLE:
     ) -> BoundCostSensitiveListMLE:
         return BoundCostSensitiveListMLE(y, queries, int(self.k), query_weight, document_weight)
 
-
-@dataclass(frozen=True)
-class ListState:
-    """What :func:`ranksieve.kernels.listmle.list_costs` leaves for the curvature."""
-
-    softmax: FloatArray
-    hessian_diag: FloatArray
-    level_gradient: FloatArray
-    sigma_squares: FloatArray
-    mix: FloatArray
+    def normaliser_without_pairs(
+        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
+    ) -> float:
+        """What documents without pairs add to the normaliser: the weight of their queries."""
+        return float(list_weights(queries, query_weight, document_weight)[0].sum())
 
 
 class BoundCostSensitiveListMLE:
@@ -83,50 +78,42 @@ class BoundCostSensitiveListMLE:
     ) -> None:
         _check_labels(y)
         self.queries = queries
-        weight, self._mass = list_weights(queries, query_weight, document_weight)
+        weight, mass = list_weights(queries, query_weight, document_weight)
         self.normaliser = float(weight.sum())
-        labels = counted_labels(y, self._mass, queries)
-        self._level = local_levels(labels, queries)
-        n_levels = np.maximum.reduceat(self._level, queries.offsets[:-1]) + 1
-        self._level_offsets = np.concatenate(([0], np.cumsum(n_levels)))
-        slot = np.repeat(self._level_offsets[:-1], queries.sizes) + self._level
-        count, gain = np.bincount(slot, self._mass), np.empty(self._level_offsets[-1])
+        labels = counted_labels(y, mass, queries)
+        level = local_levels(labels, queries)
+        n_levels = np.maximum.reduceat(level, queries.offsets[:-1]) + 1
+        level_offsets = np.concatenate(([0], np.cumsum(n_levels)))
+        slot = np.repeat(level_offsets[:-1], queries.sizes) + level
+        count, gain = np.bincount(slot, mass), np.empty(level_offsets[-1])
         gain[slot] = _gains(labels, queries)
-        self._log_rise, self._log_beta, self._cost = (np.empty(len(gain)) for _ in range(3))
-        level_costs(gain, count, self._level_offsets, k, self._log_rise, self._log_beta, self._cost)
-        self._cost *= np.repeat(weight, n_levels) / np.log(2.0)
-        self._query_cost = np.add.reduceat(self._cost * count, self._level_offsets[:-1])
+        log_rise, log_beta, cost = (np.empty(len(gain)) for _ in range(3))
+        level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost)
+        cost *= np.repeat(weight, n_levels) / np.log(2.0)
+        self._query_cost = np.add.reduceat(cost * count, level_offsets[:-1])
         if not self._query_cost.any():
             raise DataError(None, None, NO_PAIRS)
+        self._lists = Lists(queries.offsets, level, mass, level_offsets, log_rise, log_beta, cost)
         self.cuts = split_blocks(queries.offsets)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        gradient, softmax, hessian_diag = (np.empty(len(s)) for _ in range(3))
+        n_levels, gradient = len(self._lists.cost), np.empty(len(s))
         value, slack = (np.empty(self.queries.n_queries) for _ in range(2))
-        level_gradient, sigma_squares = (np.empty(len(self._cost)) for _ in range(2))
-        mix = np.empty((4, len(self._cost)))
+        state = State(*(np.empty(shape) for shape in (len(s), len(s), n_levels, n_levels, (4, n_levels))))
 
         def work(first: int, last: int) -> None:
-            list_costs(
-                s, self._level, self._mass, self.queries.offsets, self._level_offsets, self._log_rise,
-                self._log_beta, self._cost, first, last, value, slack, gradient, softmax, hessian_diag,
-                level_gradient, sigma_squares, mix,
-            )  # fmt: skip
+            list_costs(self._lists, s, first, last, value, slack, gradient, state)
 
         map_blocks(work, self.cuts)
-        state = ListState(softmax, hessian_diag, level_gradient, sigma_squares, mix)
         return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), state)
 
     def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
-        state: ListState = at.state
         R = np.empty_like(V)
-        list_curvature(
-            self._level, self.queries.offsets, self._level_offsets, state.softmax, state.hessian_diag,
-            state.level_gradient, state.sigma_squares, state.mix, first, last, V, R,
-        )  # fmt: skip
+        list_curvature(self._lists, at.state, first, last, V, R)
         return Curvature(None, V, R)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = c·(f − ⟨s, ∇f⟩), a lower bound of the dual value −f*(c∇f).
 
         f*(∇f) = ⟨s, ∇f⟩ − f, f*(0) = −inf f ≤ 0, and f* is convex: f*(c∇f) ≤ c·f*(∇f) for 0 ≤ c ≤ 1.

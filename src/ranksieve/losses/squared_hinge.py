@@ -6,30 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ranksieve._parallel import map_blocks, map_shares, split_blocks
-from ranksieve._types import AnyArray, FloatArray, IntArray
+from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import checked_query_weight
 from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.kernels import sorted_pairs as kernels
-from ranksieve.kernels import sorted_pairs as upper_hessians
+from ranksieve.kernels import sorted_pairs
 from ranksieve.kernels.pairs import (
+    Documents,
+    Ranked,
     active_partners,
     centre_and_sort,
     degree_less,
     partner_rows,
-    weighted_partner_rows,
-    weighted_partners,
 )
+from ranksieve.kernels.sorted_pairs import Arrays, Near, Parts
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, grouped_weights
 
 LOWER, UPPER = 1, -1  # the side on which partners are looked for
-Sweep = Callable[[FloatArray, IntArray, int, int], None]
-"""(centred scores, order by score, first, last query): what is done with some sorted queries."""
 
 
 class SortedLoss:
@@ -54,29 +52,34 @@ class SortedLoss:
         """Each query's documents, in the order of the latest scores."""
         return np.arange(self.queries.n_rows)
 
-    def _sweep(self, s: FloatArray, sweep: Sweep) -> tuple[FloatArray, IntArray]:
-        """Centre and sort the scores of each query, then ``sweep`` them; (centred scores, order)."""
-        t, order = np.empty(len(s)), self._order.copy()
+    def _sweep(self, s: FloatArray, sweep: Callable[[Ranked, int, int], None]) -> Ranked:
+        """Centre and sort the scores of each query, then ``sweep`` the queries first..last of each block."""
+        ranked = Ranked(np.empty(len(s)), self._order.copy())
 
         def work(first: int, last: int) -> None:
-            centre_and_sort(s, t, order, self.queries.offsets, first, last)
-            sweep(t, order, first, last)
+            centre_and_sort(s, self.queries.offsets, first, last, ranked)
+            sweep(ranked, first, last)
 
         map_blocks(work, self.cuts)
-        self._order = order  # the next scores are near these: sorting from here is nearly free
-        return t, order
+        self._order = ranked.order  # the next scores are near these: sorting from here is nearly free
+        return ranked
 
     def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
         """0: a hinge is linear between its kinks."""
         return Curvature(None, V[:0], V[:0])
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = c·slack for a share c ≤ 1 of the active linear pieces, whose constants sum to ``slack``."""
         return scale * slack
 
 
 class PairLoss(SortedLoss):
-    """A sum over the active pairs of each query, which weigh as much as their query and both documents."""
+    """A sum over the active pairs of each query, which weigh as much as their query and both documents.
+
+    With a ``table``, pairs weigh table[level of a document, level of its partner] times as much; labels are
+    then whole numbers from 0.
+    """
 
     def __init__(
         self,
@@ -84,36 +87,37 @@ class PairLoss(SortedLoss):
         queries: Queries,
         query_weight: FloatArray | None,
         document_weight: FloatArray | None = None,
+        table: FloatArray | None = None,
     ) -> None:
         super().__init__(queries, query_weight, document_weight)
-        self.level = self._levels(queries.group(y))
+        self._table, labels = table, queries.group(y)
+        self.level = local_levels(labels, queries) if table is None else checked_levels(labels, len(table))
         self.normaliser = float(self._n_pairs() @ self.weight)
         if self.normaliser <= 0:
             raise DataError(None, None, NO_PAIRS)
 
-    def _levels(self, y: FloatArray) -> IntArray:
-        return local_levels(y, self.queries)
-
     def _n_pairs(self) -> FloatArray:
         """The weight of the pairs of each query."""
-        return pair_weights(self.level, self.queries, self.mass)
+        if self._table is None:
+            return pair_weights(self.level, self.queries, self.mass)
+        counts = np.zeros((self.queries.n_queries, len(self._table)))
+        mass = 1.0 if self.mass is None else self.mass
+        np.add.at(counts, (self.queries.query_of_grouped, self.level), mass)
+        return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(self._table), counts))
 
-    def _partners(
-        self, t: FloatArray, order: IntArray, first: int, last: int, side: int, out: list[FloatArray]
-    ) -> None:
-        """Write to ``out`` the mass of active partners on one side, and Σ ξ over them, per document."""
-        active_partners(t, self.level, order, self.queries.offsets, first, last, side, self.mass, *out)
+    @cached_property
+    def _documents(self) -> Documents:
+        return Documents(self.queries.offsets, self.level, self.weight, self.mass)
 
-    def _active(self, s: FloatArray) -> tuple[FloatArray, IntArray, list[FloatArray]]:
-        """(centred scores, order, [mass, Σξ as the upper, mass, Σξ as the lower document of pairs])."""
-        found = [np.empty(len(s)) for _ in range(4)]
+    def _active(self, s: FloatArray) -> tuple[Ranked, list[FloatArray]]:
+        """(centred scores and order, [mass, Σξ as the upper, mass, Σξ as the lower document of pairs])."""
+        sums = [np.empty(len(s)) for _ in range(4)]
 
-        def sweep(t: FloatArray, order: IntArray, first: int, last: int) -> None:
-            self._partners(t, order, first, last, LOWER, found[:2])
-            self._partners(t, order, first, last, UPPER, found[2:])
+        def sweep(ranked: Ranked, first: int, last: int) -> None:
+            for side, (count, slack) in ((LOWER, sums[:2]), (UPPER, sums[2:])):
+                active_partners(self._documents, ranked, first, last, side, self._table, count, slack)
 
-        t, order = self._sweep(s, sweep)
-        return t, order, found
+        return self._sweep(s, sweep), sums
 
 
 MANY_DOCUMENTS = 2**18  # from here on arrays are kept of the latest scores alone
@@ -142,74 +146,96 @@ class SquaredHinge:
         queries: Queries,
         query_weight: FloatArray | None = None,
         document_weight: FloatArray | None = None,
-    ) -> BoundSquaredHinge:
+    ) -> FewLabels | ManyLabels:
         if self.level_weights is not None:
-            return WeightedSquaredHinge(y, queries, query_weight, document_weight, self.level_weights)
-        kind = BoundSquaredHinge if len(np.unique(y)) <= FEW_LABELS else ManyLabels
-        return kind(y, queries, query_weight, document_weight)
+            lower = np.tril(checked_table(self.level_weights), -1)
+            return WeightedLabels(y, queries, query_weight, document_weight, lower + lower.T)
+        few = len(np.unique(y)) <= FEW_LABELS
+        return (FewLabels if few else ManyLabels)(y, queries, query_weight, document_weight)
 
-
-@dataclass(frozen=True)
-class ListState:
-    """Sorted lists of upper documents, and of every document the number of active ones among them (``above``)
-    and that (with weights of documents, the weight) of all its active pairs."""
-
-    uppers: AnyArray
-    above: AnyArray
-    active: AnyArray
-
-
-class Arrays(NamedTuple):
-    """What an evaluation leaves of every document."""
-
-    uppers: AnyArray
-    above: AnyArray
-    active: AnyArray
-    gradient: FloatArray
-
-
-class Sums(NamedTuple):
-    """Σ ωξ, Σ ωξ², the latter of each query, and the sizes of the terms of these sums."""
-
-    slack: float
-    value: float
-    by_query: FloatArray
-    terms: tuple[float, float]
-
-
-class LatestValue(ScoreValue):
-    """The loss at some scores, whose arrays are there as long as no other scores are evaluated.
-
-    After that they are computed again when they are asked for: of many documents, arrays of all points would
-    take more memory than there is.
-    """
-
-    _loss: BoundSquaredHinge
-    _s: FloatArray
-
-    def __init__(self, loss: BoundSquaredHinge, s: FloatArray, sums: Sums) -> None:
-        known = {**sums._asdict(), "_loss": loss, "_s": s}
-        for name, given in known.items():
-            object.__setattr__(self, name, given)
-
-    @property
-    def gradient(self) -> FloatArray:
-        return self._arrays.gradient
-
-    @property
-    def state(self) -> ListState:
-        uppers, above, active, _ = self._arrays
-        return ListState(uppers, above, active)
-
-    @property
-    def _arrays(self) -> Arrays:
-        return self._loss.arrays_of(self, self._s)
+    def normaliser_without_pairs(
+        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
+    ) -> float:
+        """What documents without pairs add to the normaliser of data that they are a part of."""
+        return 0.0
 
 
 class BoundSquaredHinge(PairLoss):
-    """The squared hinge of one data set: O(n log n) value and gradient, O(n·k) curvature of k columns."""
+    """The squared hinge of one data set: O(n log n) value and gradient."""
 
     name: ClassVar[str] = "squared_hinge"
+
+    def part(self, queries: Queries, rows: IntArray, chosen: IntArray) -> BoundSquaredHinge:
+        """The loss of some queries: ``rows`` of the documents in grouped order, ``chosen`` of the queries."""
+        mass = None if self.mass is None else self.mass[rows]
+        return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen], mass)
+
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
+        """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
+        return 2.0 * scale * slack - scale**2 * value
+
+
+class LatestArrays:
+    """The arrays of one score vector at a time, for data of many documents.
+
+    Arrays of all points would take more memory than there is: other scores take the place of the latest.
+    ``evaluate`` puts those of some scores into the arrays.
+    """
+
+    def __init__(self, arrays: Arrays, evaluate: Callable[[FloatArray, Arrays], ScoreValue]) -> None:
+        self._arrays, self._evaluate, self._lock = arrays, evaluate, Lock()
+        self._s: FloatArray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_s": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= {**state, "_lock": Lock()}
+
+    def value(self, s: FloatArray) -> LatestValue:
+        """The loss at the scores s."""
+        with self._lock:
+            at, self._s = self._evaluate(s, self._arrays), s
+        return LatestValue(at.value, at.slack, at.by_query, at.terms, s, self)
+
+    def at(self, s: FloatArray) -> Arrays:
+        """The arrays of the scores s, computed again unless they are the latest."""
+        with self._lock:
+            if self._s is not s:
+                self._evaluate(s, self._arrays)
+                self._s = s
+            return self._arrays
+
+
+@dataclass(frozen=True, eq=False)
+class LatestValue:
+    """As :class:`ScoreValue`; gradient and state are good until those of other scores are asked for."""
+
+    value: float
+    slack: float
+    by_query: FloatArray
+    terms: tuple[float, float] | None
+    s: FloatArray
+    latest: LatestArrays
+
+    @property
+    def gradient(self) -> FloatArray:
+        return self.state.gradient
+
+    @property
+    def state(self) -> Arrays:
+        return self.latest.at(self.s)
+
+    @cached_property
+    def size(self) -> float:
+        """Σ |gradient|."""
+        return float(np.sum(np.abs(self.gradient)))
+
+
+class FewLabels(BoundSquaredHinge):
+    """By sorted lists of the documents above each level: O(n·k) curvature of k columns."""
+
     offers: ClassVar[frozenset[str]] = frozenset(
         {"hessian", "hessian_product", "largest_at_zero", "line", "part", "places", "rows"}
     )
@@ -223,79 +249,49 @@ class BoundSquaredHinge(PairLoss):
     ) -> None:
         super().__init__(y, queries, query_weight, document_weight)
         self.level = self.level.astype(np.int8)
-        self._lists, uppers = kernels.make_lists(self.level, queries.offsets)
-        self._near = (uppers, np.zeros(queries.n_rows, dtype=np.int32))  # of the latest scores
-        self._latest: tuple[ScoreValue, Arrays] | None = None  # of many documents
-        self._lock = Lock()
+        self._lists, uppers = sorted_pairs.make_lists(self.level, queries.offsets)
+        self._near = Near(uppers, np.zeros(queries.n_rows, dtype=np.int32))  # of the latest scores
+        self._latest: LatestArrays | None = None
+        if queries.n_rows > MANY_DOCUMENTS:
+            self._latest = LatestArrays(self._room(self._near), self._evaluate)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_latest": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= {**state, "_lock": Lock()}
-
-    def evaluate(self, s: FloatArray) -> ScoreValue:
-        if len(s) > MANY_DOCUMENTS:
-            with self._lock:
-                return self._evaluate_in_place(s)
-        arrays = self._room(self._near[0].copy(), self._near[1].copy())
-        sums = self._sums(s, arrays)
-        self._near = (arrays.uppers, arrays.above)
-        return ScoreValue(gradient=arrays.gradient, state=ListState(*arrays[:3]), **sums._asdict())
-
-    def arrays_of(self, at: ScoreValue, s: FloatArray) -> Arrays:
-        """The arrays of a value of many documents, at the scores s."""
-        with self._lock:
-            if self._latest is None or self._latest[0] is not at:
-                self._latest = (at, self._arrays_at(s)[0])
-            return self._latest[1]
-
-    def _evaluate_in_place(self, s: FloatArray) -> ScoreValue:
-        arrays, sums = self._arrays_at(s)
-        at = LatestValue(self, s, sums)
-        self._latest = (at, arrays)
+    def evaluate(self, s: FloatArray) -> Any:
+        """Sum and gradient: a ScoreValue, of many documents a LatestValue."""
+        if self._latest is not None:
+            return self._latest.value(s)
+        at = self._evaluate(s, self._room(_copied(self._near)))
+        self._near = Near(at.state.uppers, at.state.above)
         return at
 
-    def _arrays_at(self, s: FloatArray) -> tuple[Arrays, Sums]:
-        """The one set of arrays, with what belongs to the scores s; and the sums there."""
-        arrays = self._latest[1] if self._latest is not None else self._room(*self._near)
-        self._near = (arrays.uppers, arrays.above)
-        return arrays, self._sums(s, arrays)
-
-    def _room(self, uppers: AnyArray, above: AnyArray) -> Arrays:
+    def _room(self, near: Near) -> Arrays:
         n = self.queries.n_rows
-        active = np.empty(n, dtype=np.int32 if self.mass is None else np.float64)
-        return Arrays(uppers, above, active, np.empty(n))
+        return Arrays(*near, np.empty(n, dtype=np.int32 if self.mass is None else np.float64), np.empty(n))
 
-    def _sums(self, s: FloatArray, arrays: Arrays) -> Sums:
-        """The sums at the scores s; the arrays, of other scores before, are then those of s."""
+    def _evaluate(self, s: FloatArray, arrays: Arrays) -> ScoreValue:
+        """The loss at the scores s; the arrays, of other scores before, are then those of s."""
         sums = np.empty((self.queries.n_queries, 4))
 
         def work(first: int, last: int) -> None:
-            kernels.squared_hinge(
-                s, self.level, self.weight, self.mass, self.queries.offsets, first, last, self._lists,
-                *arrays, sums,
-            )  # fmt: skip
+            sorted_pairs.squared_hinge(self._documents, self._lists, s, first, last, arrays, sums)
 
         map_shares(work, self.cuts)
         slack, value, *terms = sums.sum(axis=0).tolist()
-        return Sums(slack, _not_negative(value), sums[:, 1], (terms[0], terms[1]))
+        sizes = (terms[0], terms[1])
+        return ScoreValue(_not_negative(value), arrays.gradient, slack, arrays, sums[:, 1], sizes)
 
     def line(self, at: ScoreValue, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
         """A function of μ: both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
-        queries, uppers, above = self.queries, at.state.uppers.copy(), at.state.above.copy()
-        slopes = np.empty((queries.n_queries, 2))
+        near, slopes = _copied(at.state), np.empty((self.queries.n_queries, 2))
 
         def along(step: float) -> tuple[float, float]:
             def work(first: int, last: int) -> None:
-                kernels.squared_hinge_along(
-                    s, d, self.level, step, self.weight, self.mass, queries.offsets, first, last, self._lists,
-                    uppers, above, slopes,
-                )  # fmt: skip
+                sorted_pairs.squared_hinge_along(
+                    self._documents, self._lists, s, d, step, first, last, near, slopes
+                )
 
             map_shares(work, self.cuts)
             if self._latest is None:
-                self._near = (uppers.copy(), above.copy())  # where the next evaluation will be
+                self._near = _copied(near)  # where the next evaluation will be
             slope, curvature = slopes.sum(axis=0).tolist()
             return slope, curvature
 
@@ -305,141 +301,83 @@ class BoundSquaredHinge(PairLoss):
         self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None
     ) -> Curvature:
         """VᵀSV = 2Vᵀ(D − A)V, D the documents' active pairs and A those between documents."""
-        state, places = at.state, np.arange(V.shape[1]) if places is None else places
-        scaled, upper, sums = (np.empty((len(V), len(places))) for _ in range(3))
-        n_scaled, n_upper = upper_hessians.hessian_parts(
-            self.level, self.queries.offsets, first, last, self._lists, state.uppers, state.above,
-            self.weight, self.mass, state.active, V, places, scaled, upper, sums,
-        )  # fmt: skip
-        return Curvature(scaled[:n_scaled], upper[:n_upper], sums[:n_upper])
+        places = np.arange(V.shape[1]) if places is None else places
+        parts = Parts(*(np.empty((len(V), len(places))) for _ in range(3)))
+        n_scaled, n_upper = sorted_pairs.hessian_parts(
+            self._documents, self._lists, at.state, first, last, V, places, parts
+        )
+        return Curvature(parts.scaled[:n_scaled], parts.upper[:n_upper], parts.sums[:n_upper])
 
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
         """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
-        product, state = np.empty(len(v)), at.state
-        upper_hessians.hessian_product(
-            self.queries.offsets, first, last, self._lists, state.uppers, state.above, self.weight, self.mass,
-            state.active, v, product,
-        )  # fmt: skip
+        product = np.empty(len(v))
+        sorted_pairs.hessian_product(self._documents, self._lists, at.state, first, last, v, product)
         return product
 
-    def part(self, queries: Queries, rows: IntArray, chosen: IntArray) -> BoundSquaredHinge:
-        """The loss of some queries: ``rows`` of the documents in grouped order, ``chosen`` of the queries."""
-        mass = None if self.mass is None else self.mass[rows]
-        return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen], mass)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
-        """D = 2c·(1/p)Σξ − c²·(1/p)Σξ² for the dual point 2cξ."""
-        return 2.0 * scale * slack - scale**2 * value
+def _copied(near: Near | Arrays) -> Near:
+    return Near(near.uppers.copy(), near.above.copy())
 
 
 @dataclass(frozen=True)
 class OrderState:
-    """Centred scores, each query's order by score, and every document's weight of active pairs."""
+    """Scores with their order, and every document's weight of active pairs."""
 
-    t: FloatArray
-    order: IntArray
+    ranked: Ranked
     degree: FloatArray
 
 
 class ManyLabels(BoundSquaredHinge):
-    """The same in O(n log n) for any number of labels, from the order of all documents."""
+    """By the order of all documents, for any number of labels: O(n log n) curvature of a column."""
 
-    offers: ClassVar[frozenset[str]] = BoundSquaredHinge.offers - {"line", "places"}
-
-    def __init__(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        query_weight: FloatArray | None,
-        document_weight: FloatArray | None = None,
-    ) -> None:
-        PairLoss.__init__(self, y, queries, query_weight, document_weight)
+    offers: ClassVar[frozenset[str]] = frozenset(
+        {"hessian", "hessian_product", "largest_at_zero", "part", "rows"}
+    )
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        t, order, (up_count, up_slack, low_count, low_slack) = self._active(s)
-        gradient = self._row_weight * (2.0 * (low_slack - up_slack))
-        degree, slack = self._row_weight * (up_count + low_count), float(np.sum(self._row_weight * up_slack))
+        ranked, (up_count, up_slack, low_count, low_slack) = self._active(s)
+        t, weight = ranked.t, self._row_weight
+        gradient = weight * (2.0 * (low_slack - up_slack))
+        degree, slack = weight * (up_count + low_count), float(np.sum(weight * up_slack))
         value = slack + 0.5 * float(np.sum(t * gradient))  # Σ ξ² = Σ ξ − Σ ξ(t_i − t_j)
-        shares = self._row_weight * up_slack + 0.5 * t * gradient
+        shares = weight * up_slack + 0.5 * t * gradient
         by_query = np.add.reduceat(shares, self.queries.offsets[:-1])
-        state, size = OrderState(t, order, degree), 1.0 + np.abs(t)
+        size = 1.0 + np.abs(t)
         terms = float(degree @ size), float(degree @ size**2)
+        state = OrderState(ranked, degree)
         return ScoreValue(_not_negative(value), gradient, slack, state, by_query, terms)
 
-    def curvature_of(
-        self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None
-    ) -> Curvature:
+    def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
         """VᵀSV = VᵀN + NᵀV with N = deg·V − 2M, M_i the sum of V over i's active lower partners."""
-        sums, counted = np.zeros_like(V), self._counted(first, last, V)
-        self._partner_rows(at.state, first, last, LOWER, counted, sums)
-        return Curvature(None, V, self._degree_less(at.state, first, last, V, sums, 2.0))
+        return Curvature(None, V, self._less_partners(at.state, first, last, V, (LOWER,), 2.0))
 
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
-        V = v[:, None]
-        sums, counted = np.zeros_like(V), self._counted(first, last, V)
-        for side in (LOWER, UPPER):
-            self._partner_rows(at.state, first, last, side, counted, sums)
-        return np.asarray(2.0 * self._degree_less(at.state, first, last, V, sums, 1.0)[:, 0])
+        """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
+        product = self._less_partners(at.state, first, last, v[:, None], (LOWER, UPPER), 1.0)
+        return np.asarray(2.0 * product[:, 0])
 
-    def _counted(self, first: int, last: int, V: FloatArray) -> FloatArray:
-        """Rows of documents times their weights."""
-        if self.mass is None:
-            return V
-        return self.mass[self.queries.offsets[first] : self.queries.offsets[last], None] * V
-
-    def _partner_rows(
-        self, state: OrderState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
-    ) -> None:
-        """Add to ``sums`` the rows of V of each document's active partners on one side."""
-        partner_rows(state.t, self.level, state.order, self.queries.offsets, first, last, side, V, sums)
-
-    def _degree_less(
-        self, state: OrderState, first: int, last: int, V: FloatArray, sums: FloatArray, times: float
+    def _less_partners(
+        self,
+        state: OrderState,
+        first: int,
+        last: int,
+        V: FloatArray,
+        sides: tuple[int, ...],
+        times: float,
     ) -> FloatArray:
-        """deg·V − times·sums, the sums times their document's weight (which the degree holds already)."""
+        """deg·V − times·(sums of V over active partners on some sides), with all weights of documents."""
         rows = slice(self.queries.offsets[first], self.queries.offsets[last])
+        sums, counted = np.zeros_like(V), V if self.mass is None else self.mass[rows, None] * V
+        for side in sides:
+            partner_rows(self._documents, state.ranked, first, last, side, self._table, counted, sums)
         degree_less(state.degree[rows], V, times * self._row_weight[rows], sums)
         return sums
 
 
-class WeightedSquaredHinge(ManyLabels):
-    """The squared hinge with a weight per pair of labels, which are whole numbers from 0."""
+class WeightedLabels(ManyLabels):
+    """With a weight per pair of labels; it cannot be parted."""
 
     offers: ClassVar[frozenset[str]] = ManyLabels.offers - {"part"}
-
-    def __init__(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        query_weight: FloatArray | None,
-        document_weight: FloatArray | None,
-        level_weights: FloatArray,
-    ) -> None:
-        table = np.tril(checked_table(level_weights), -1)
-        self._table = table + table.T  # [level of a document, level of its partner]
-        super().__init__(y, queries, query_weight, document_weight)
-
-    def _levels(self, y: FloatArray) -> IntArray:
-        return checked_levels(y, len(self._table))
-
-    def _n_pairs(self) -> FloatArray:
-        counts = np.zeros((self.queries.n_queries, len(self._table)))
-        mass = 1.0 if self.mass is None else self.mass
-        np.add.at(counts, (self.queries.query_of_grouped, self.level), mass)
-        return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(self._table), counts))
-
-    def _partners(
-        self, t: FloatArray, order: IntArray, first: int, last: int, side: int, out: list[FloatArray]
-    ) -> None:
-        offsets = self.queries.offsets
-        weighted_partners(t, self.level, order, offsets, first, last, side, self.mass, self._table, *out)
-
-    def _partner_rows(
-        self, state: OrderState, first: int, last: int, side: int, V: FloatArray, sums: FloatArray
-    ) -> None:
-        weighted_partner_rows(
-            state.t, self.level, state.order, self.queries.offsets, first, last, side, self._table, V, sums
-        )
 
 
 def _not_negative(value: float) -> float:

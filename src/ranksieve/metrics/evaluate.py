@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, text_array
-from ranksieve.data.remote import RemoteDataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu.matrix import as_host_array
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty, profile_for
@@ -123,7 +123,7 @@ def evaluate(
     device : "cpu" or "cuda"
         Where documents are sorted; the values are the same to the last bit.
     """
-    if isinstance(dataset, RemoteDataset):
+    if isinstance(dataset, RemoteRows):
         by = (parse_all(metrics), profile_for(profile, dataset), empty)
         return merged(dataset.measured(scores, partial(_evaluate_part, by=by)), dataset)
     return Evaluator(dataset, profile, empty, device).evaluate(scores_of(scores, dataset), metrics)
@@ -141,7 +141,7 @@ def _evaluate_part(
     return Evaluator(part, profile, empty).evaluate(scores, specs)
 
 
-def merged(parts: Sequence[Evaluation], data: RemoteDataset) -> Evaluation:
+def merged(parts: Sequence[Evaluation], data: RemoteRows) -> Evaluation:
     """The evaluation of all parts of a data set, whose queries may be in another order than in the parts."""
     whole = together(parts)
     ordered = {
@@ -301,22 +301,20 @@ def _judged(run: Scores, qrels: Scores) -> _RunJudged:
     for query, grades in qrels.items():
         scores = run.get(query, {})
         with np.errstate(over="ignore"):  # beyond float32 all are infinite, and tie
-            by_score = sorted(scores.items(), key=lambda item: (np.float32(item[1]), item[0]), reverse=True)
-        found = [document for document, _ in by_score]
-        unfound = [document for document in grades if document not in scores]
-        labels += [float(grades.get(document, 0.0)) for document in (*found, *unfound)]
-        n_found.append(len(found))
-        sizes.append(len(found) + len(unfound))
+            ranked = sorted(scores, key=lambda name: (np.float32(scores[name]), name), reverse=True)
+        ranked += [document for document in grades if document not in scores]
+        labels += [float(grades.get(document, 0.0)) for document in ranked]
+        n_found.append(len(scores))
+        sizes.append(len(ranked))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     queries = Queries(text_array(list(qrels)), None, offsets)
     return _RunJudged(np.array(labels), queries, n_found=np.array(n_found))
 
 
 def _check_queries(run: Scores, qrels: Scores) -> None:
-    blank = next((query for query, grades in qrels.items() if not grades), None)
-    if blank is not None:
-        reason = f"query {blank} has no judged document; leave it out of the qrels"
-        raise DataError(None, None, reason)
+    for query, grades in qrels.items():
+        if not grades:
+            raise DataError(None, None, f"query {query} has no judged document; leave it out of the qrels")
     both = run.keys() & qrels.keys()
     if not both:
         raise DataError(
@@ -325,10 +323,8 @@ def _check_queries(run: Scores, qrels: Scores) -> None:
             f"run and qrels share no query: the run has {shortened(list(run), 3) or 'none'}, the qrels have "
             f"{shortened(list(qrels), 3) or 'none'}; use the same query ids in both",
         )
-    gaps = {
-        "judged queries have no results and count 0": len(qrels) - len(both),
-        "queries of the run have no judgements and are left out": len(run) - len(both),
-    }
-    said = [f"{count} {what}" for what, count in gaps.items() if count]
-    if said:
-        warnings.warn("; ".join(said), stacklevel=3)
+    unanswered, unjudged = len(qrels) - len(both), len(run) - len(both)
+    warning = [f"{unanswered} judged queries have no results and count 0"] if unanswered else []
+    warning += [f"{unjudged} queries of the run have no judgements and are left out"] if unjudged else []
+    if warning:
+        warnings.warn("; ".join(warning), stacklevel=3)

@@ -11,6 +11,7 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.parts import in_parts
 from ranksieve.errors import ParameterError
 
 Empty: TypeAlias = float | Literal["skip"]
@@ -111,7 +112,7 @@ def profile_for(profile: str | Profile | None, *data: Dataset) -> Profile:
         return as_profile(profile)
     names = {part.profile for part in data}
     own = as_profile(name) if len(names) == 1 and (name := names.pop()) else STANDARD
-    highest = max((label for one in data for label in one.in_parts(_highest_label)), default=0.0)
+    highest = max((label for one in data for label in in_parts(one, _highest_label)), default=0.0)
     return own if highest <= own.max_label else STANDARD
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.metrics.evaluate import Evaluation, parse_all
 from ranksieve.metrics.table import MetricSpec
@@ -20,8 +20,6 @@ LEVEL = 0.05
 """Of a p-value, below which a difference is called significant."""
 
 Alternative: TypeAlias = Literal["two-sided", "greater"]
-
-_PValues: TypeAlias = Callable[[FloatArray, FloatArray], tuple[float, float]]
 
 _ROUNDING = 1e-12  # relative differences below this are sums of equal terms in another order
 _CHUNK_CELLS = 1_000_000
@@ -93,14 +91,10 @@ def compare(
         "greater" tests whether ``a`` is better than ``b``.
     """
     _check_comparable(evaluations)
-    pairs = _pairs(list(evaluations), baseline)
-
-    def p_values(a: FloatArray, b: FloatArray) -> tuple[float, float]:
-        return paired_t(a, b, alternative), randomisation(a, b, n_permutations, seed, alternative)
-
+    pairs, how = _pairs(list(evaluations), baseline), (n_permutations, seed, alternative)
     rows: list[PairedTest] = []
     for metric in _shared_metrics(evaluations, metrics):
-        rows += _with_holm([_tested(metric, a, b, evaluations, p_values) for a, b in pairs])
+        rows += _with_holm([_tested(metric, a, b, evaluations, how) for a, b in pairs])
     return Comparison(tuple(rows), baseline, alternative, n_permutations, seed)
 
 
@@ -192,8 +186,9 @@ def _differences(a: AnyArray, b: AnyArray) -> FloatArray:
 
 
 def _tested(
-    metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], p_values: _PValues
+    metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], how: tuple[int, int, Alternative]
 ) -> PairedTest:
+    """``how``: permutations, their seed, and the alternative."""
     values_a, values_b = (evaluations[name].per_query[metric] for name in (a, b))
     kept = ~(np.isnan(values_a) | np.isnan(values_b))
     if not kept.any():
@@ -202,7 +197,7 @@ def _tested(
     wins, ties, losses = (int(np.sum(np.sign(_differences(values_a, values_b)) == s)) for s in (1, 0, -1))
     mean_a, mean_b = float(values_a.mean()), float(values_b.mean())
     change = (mean_a - mean_b) / mean_b if mean_b else math.nan
-    tests = p_values(values_a, values_b)
+    tests = paired_t(values_a, values_b, how[-1]), randomisation(values_a, values_b, *how)
     return PairedTest(
         metric, a, b, len(values_a), mean_a, mean_b, mean_a - mean_b, change, wins, ties, losses, *tests
     )

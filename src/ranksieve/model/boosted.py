@@ -5,32 +5,37 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.files import atomic_write
-from ranksieve._util.json_values import checked, plain
+from ranksieve._util.files import Finite, atomic_write, converted, plain
 from ranksieve._util.messages import lookup
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.remote import RemoteDataset
+from ranksieve.data.parts import RemoteRows
 from ranksieve.errors import DataError
-from ranksieve.model.lightgbm_text import CELLS_AT_ONCE, TextModel, booster_of, booster_scores, read_text
+from ranksieve.model.lightgbm_text import TextModel, read_text
 from ranksieve.model.linear import (
     BOOSTED_FORMAT,
-    MISSING,
-    MOST_FEATURES,
-    NORMALISATION,
     ModelInputs,
+    check_entries,
+    check_features,
     input_blocks,
 )
-from ranksieve.prepare import UNPREPARED, Preparation
-
-STEPS_SHAPE = {"inputs": [int], "thresholds": [float], "weights": [float]}
+from ranksieve.model.score_functions import LEAF, WeightedSum
+from ranksieve.prepare import (
+    KEPT,
+    NOT_NORMALISED,
+    UNPREPARED,
+    MissingPolicy,
+    Normalisation,
+    Preparation,
+)
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,8 @@ class Steps:
 
     kind: ClassVar[str] = "steps"
     inputs: tuple[int, ...]
-    thresholds: tuple[float, ...]
-    weights: tuple[float, ...]
+    thresholds: tuple[Finite, ...]
+    weights: tuple[Finite, ...]
 
     @property
     def words(self) -> str:
@@ -66,16 +71,17 @@ class Steps:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {name: list(getattr(self, name)) for name in STEPS_SHAPE}
+        return {name: list(values) for name, values in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Steps:
         """The inverse of :meth:`to_dict`."""
-        parts = checked(content, STEPS_SHAPE, "the ensemble")
-        if len({len(part) for part in parts.values()}) > 1:
-            lengths = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-            raise DataError(None, None, f"the ensemble has {lengths}; expected as many of each")
-        return cls(**{name: tuple(part) for name, part in parts.items()})
+        steps = converted(content, cls, "ensemble")
+        lengths = {name: len(part) for name, part in asdict(steps).items()}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{length} {name}" for name, length in lengths.items())
+            raise DataError(None, None, f"the ensemble has {counts}; expected as many of each")
+        return steps
 
     def check(self, n_features: int) -> None:
         """Refuse steps of features that the model does not have."""
@@ -83,7 +89,9 @@ class Steps:
             raise DataError(None, None, f"a step is about feature {max(self.inputs)} of {n_features}")
 
 
-TREES_SHAPE = {"inputs": [int], "text": [str]}
+class TreesEntry(msgspec.Struct, forbid_unknown_fields=True):
+    inputs: tuple[int, ...]
+    text: list[str]
 
 
 @dataclass(frozen=True)
@@ -102,26 +110,23 @@ class Trees:
     @property
     def words(self) -> str:
         """How many there are."""
-        return f"{self._checked.n_trees} tree{'' if self._checked.n_trees == 1 else 's'}"
+        n_trees = len(self._model.trees)
+        return f"{n_trees} tree{'' if n_trees == 1 else 's'}"
 
     def scores(self, values: AnyArray) -> FloatArray:
         """Scores of rows, of which the model's features are given."""
-        scores, width = np.empty(len(values)), len(self._checked.names)
-        step = max(1, CELLS_AT_ONCE // width)
-        for first in range(0, len(values), step):
-            part = values[first : first + step]
-            rows = np.zeros((len(part), width))
-            rows[:, list(self.inputs)] = part
-            scores[first : first + step] = booster_scores(self._booster, rows)
-        return scores
+        return self._function.scores(values)
 
     @cached_property
-    def _checked(self) -> TextModel:
+    def _model(self) -> TextModel:
         return read_text(self.text)
 
     @cached_property
-    def _booster(self) -> Any:
-        return booster_of(self._checked.text, "a model of trees")
+    def _function(self) -> WeightedSum:
+        """The trees as functions of the model's features in place of the booster's columns."""
+        place = np.full(len(self._model.names) + 1, LEAF)  # the last one for leaves
+        place[list(self.inputs)] = np.arange(len(self.inputs))
+        return WeightedSum.plain([replace(tree, feature=place[tree.feature]) for tree in self._model.trees])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, line by line."""
@@ -130,8 +135,8 @@ class Trees:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Trees:
         """The inverse of :meth:`to_dict`."""
-        parts = checked(content, TREES_SHAPE, "the ensemble")
-        return cls(tuple(parts["inputs"]), "\n".join(parts["text"]))
+        parts = converted(content, TreesEntry, "ensemble")
+        return cls(parts.inputs, "\n".join(parts.text))
 
     def check(self, n_features: int) -> None:
         """Refuse trees that are damaged or split on columns that are none of the model's features."""
@@ -139,26 +144,15 @@ class Trees:
             raise DataError(
                 None, None, f"inputs has {len(set(self.inputs))} columns for {n_features} features"
             )
-        if any(not 0 <= j < len(self._checked.names) for j in self.inputs):
+        if any(not 0 <= j < len(self._model.names) for j in self.inputs):
             raise DataError(None, None, "inputs name a column that the trees do not have")
-        if not self._checked.used <= set(self.inputs):
+        used = np.unique([j for tree in self._model.trees for j in tree.feature])
+        if not np.isin(used, [LEAF, *self.inputs]).all():
             raise DataError(None, None, "the trees split on a column that is not among the inputs")
 
 
 FORMAT_VERSION = 1
-SHAPE = {
-    "format": str,
-    "format_version": int,
-    "features": [{"name": str, "index": int}],
-    "n_features": int,
-    "ensemble": dict,
-    "normalisation": (NORMALISATION, None),
-    "missing": (MISSING, None),
-    "method": str,
-    "parameters": dict,
-    "data": dict,
-    "version": str,
-}
+OWN_ENTRIES = ("features", "n_features", "method", "parameters", "data", "version")
 ENSEMBLES: dict[str, Callable[[dict[str, Any]], Steps | Trees]] = {
     Steps.kind: Steps.from_dict,
     Trees.kind: Trees.from_dict,
@@ -171,6 +165,22 @@ class Feature:
 
     name: str
     index: int
+
+
+class BoostedModelFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of a model file, in the order in which it is written."""
+
+    format: str
+    format_version: int
+    features: tuple[Feature, ...]
+    n_features: int
+    ensemble: dict[str, Any]
+    normalisation: Normalisation | None
+    missing: MissingPolicy | None
+    method: str
+    parameters: dict[str, Any]
+    data: dict[str, str]
+    version: str
 
 
 @dataclass(frozen=True)
@@ -206,7 +216,7 @@ class BoostedModel(ModelInputs):
 
         ``qid`` is needed if X is not a Dataset and features are prepared within each query.
         """
-        if isinstance(X, RemoteDataset):
+        if isinstance(X, RemoteRows):
             return X.predicted(self.predict)  # type: ignore[no-any-return]
         matrix, columns = self._located(X)
         prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
@@ -224,13 +234,13 @@ class BoostedModel(ModelInputs):
         entries = {
             "format": BOOSTED_FORMAT,
             "format_version": FORMAT_VERSION,
-            **{name: getattr(self, name) for name in ("n_features", "method", "data", "version")},
+            **{name: getattr(self, name) for name in OWN_ENTRIES},
             **self.preparation.to_dict(),
             "features": [asdict(feature) for feature in self.features],
             "parameters": plain(self.parameters),
             "ensemble": {"kind": self.ensemble.kind, **self.ensemble.to_dict()},
         }
-        return {name: entries[name] for name in SHAPE}
+        return {name: entries[name] for name in BoostedModelFile.__struct_fields__}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, atomically."""
@@ -253,34 +263,20 @@ def boosted_from_dict(content: dict[str, Any], source: str | None = None) -> Boo
         )
         raise DataError(source, None, reason)
     try:
-        return _model(checked(content, SHAPE, "the model"))
+        model = _model(converted(content, BoostedModelFile))
+        check_entries(content, model.to_dict())
+        return model
     except ValueError as error:
         raise DataError(source, None, f"damaged model file ({error})") from None
 
 
-def _model(content: dict[str, Any]) -> BoostedModel:
-    described = dict(content["ensemble"])
-    kind = checked(described.pop("kind", ""), str, "kind of the ensemble")
+def _model(file: BoostedModelFile) -> BoostedModel:
+    kind = converted(file.ensemble.pop("kind", ""), str, "ensemble.kind")
     model = BoostedModel(
-        features=tuple(Feature(**feature) for feature in content["features"]),
-        ensemble=lookup(ENSEMBLES, kind, "kind")(described),
-        preparation=Preparation.from_dict(content),
-        **{name: content[name] for name in ("n_features", "method", "parameters", "data", "version")},
+        ensemble=lookup(ENSEMBLES, kind, "kind")(file.ensemble),
+        preparation=Preparation(file.missing or KEPT, file.normalisation or NOT_NORMALISED),
+        **{name: getattr(file, name) for name in OWN_ENTRIES},
     )
-    _check(model)
-    return model
-
-
-def _check(model: BoostedModel) -> None:
-    checked(list(model.data.values()), [str], "data")
-    if not 0 < model.n_features <= MOST_FEATURES:
-        raise DataError(None, None, f"n_features is {model.n_features}; expected 1 to {MOST_FEATURES}")
-    if any(not 0 <= index < model.n_features for index in model.columns):
-        raise DataError(None, None, f"a feature index is outside 0..{model.n_features - 1}")
-    if len(set(model.names)) < len(model.names):
-        raise DataError(None, None, "a feature occurs twice")
-    for what in ("normalisation", "missing"):
-        step = getattr(model.preparation, what)
-        if list(step.features) != (model.names if step.learns else []):
-            raise DataError(None, None, f"{what} is not that of the model's features")
+    check_features(model, model.names)
     model.ensemble.check(len(model.features))
+    return model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,20 +21,6 @@ from ranksieve.model.score_functions import (
 )
 
 
-class Numbered(NamedTuple):
-    """A part of a model whose features still have fastrank's numbers, and its place: Ensemble, model 2."""
-
-    content: Any
-    first: int
-    place: str = ""
-
-    def inside(self, content: Any, part: str) -> Numbered:
-        return Numbered(content, self.first, f"{self.place}, {part}" if self.place else part)
-
-    def error(self, reason: str) -> DataError:
-        return DataError(None, None, f"{self.place}: {reason}" if self.place else reason)
-
-
 def read_fastrank(content: Any, feature_names: Sequence[str] | None, first_feature: int | None) -> Scorer:
     """A fastrank model.
 
@@ -45,7 +31,12 @@ def read_fastrank(content: Any, feature_names: Sequence[str] | None, first_featu
     """
     n_columns = None if feature_names is None else len(feature_names)
     first = _first_feature(content, n_columns) if first_feature is None else first_feature
-    function = _function(Numbered(content, first))
+    try:
+        function = _function(content, first)
+    except KeyError as error:
+        raise DataError(None, None, f"damaged fastrank model ({error} is missing)") from None
+    except (AttributeError, TypeError):
+        raise DataError(None, None, "damaged fastrank model (an entry of the wrong type)") from None
     method = f"fastrank {next(iter(content))}"
     if isinstance(function, Linear):
         return linear_model(function.weight, method, feature_names)
@@ -81,55 +72,51 @@ def _parts_with(content: Any, key: str) -> Iterator[Any]:
         yield from _parts_with(part, key)
 
 
-def _function(model: Numbered) -> ScoreFunction:
-    if not is_fastrank(model.content):
-        raise model.error(f"is not a model; expected one of {', '.join(KINDS)}")
-    (kind, content), *_ = model.content.items()
-    return KINDS[kind](model.inside(content, kind))
+def _function(model: Any, first: int) -> ScoreFunction:
+    if not is_fastrank(model):
+        reason = f"{shown(model)} is not a fastrank model; expected one of {', '.join(KINDS)}"
+        raise DataError(None, None, reason)
+    ((kind, content),) = model.items()
+    return KINDS[kind](content, first)
 
 
-def _single_feature(model: Numbered) -> ScoreFunction:
+def _single_feature(content: Any, first: int) -> ScoreFunction:
     """dir · x[fid]."""
-    weights = np.zeros(_feature(model) + 1)
-    weights[-1] = _number(model.content.get("dir"), model, "dir")
+    weights = np.zeros(_column(content, first) + 1)
+    weights[-1] = _number(content["dir"], "dir")
     return Linear(weights)
 
 
-def _linear(model: Numbered) -> ScoreFunction:
+def _linear(content: Any, first: int) -> ScoreFunction:
     """Σ weights[fid] · x[fid]."""
-    weights = _list(model, "weights")
-    return Linear(np.array([_number(w, model, "weight") for w in weights[model.first :]]))
+    return Linear(np.array(_weights(content)[first:]))
 
 
-def _decision_tree(model: Numbered) -> ScoreFunction:
+def _decision_tree(content: Any, first: int) -> ScoreFunction:
     """x[fid] ≤ split goes to ``lhs``, else to ``rhs``."""
     builder = TreeBuilder()
-    waiting: list[tuple[Any, int | None]] = [(model.content, None)]
+    waiting: list[tuple[Any, int | None]] = [(content, None)]
     while waiting:
-        content, parent = waiting.pop()
-        node = builder.node(parent)
-        split = content.get("FeatureSplit") if isinstance(content, dict) else None
+        part, parent = waiting.pop()
+        node, split = builder.node(parent), part.get("FeatureSplit")
         if split is None:
-            leaf = content.get("LeafNode") if isinstance(content, dict) else None
-            builder.number[node] = _number(leaf, model, "LeafNode")
+            builder.number[node] = _number(part["LeafNode"], "LeafNode")
             continue
-        inner = model._replace(content=split)
-        builder.feature[node] = _feature(inner)
-        builder.number[node] = _number(split.get("split"), model, "split")
-        waiting += [(split.get("rhs"), node), (split.get("lhs"), node)]
+        builder.feature[node] = _column(split, first)
+        builder.number[node] = _number(split["split"], "split")
+        waiting += [(split["rhs"], node), (split["lhs"], node)]
     return builder.tree()
 
 
-def _ensemble(model: Numbered) -> ScoreFunction:
+def _ensemble(content: Any, first: int) -> ScoreFunction:
     """Σ weights[m] · models[m]."""
-    weights, models = _list(model, "weights"), _list(model, "models")
+    weights, models = _weights(content), content["models"]
     if len(weights) != len(models):
-        raise model.error(f"has {len(weights)} weights for {len(models)} models")
-    functions = [_function(model.inside(one, f"model {m}")) for m, one in enumerate(models, 1)]
-    return WeightedSum(tuple(functions), tuple(_number(w, model, "weight") for w in weights))
+        raise DataError(None, None, f"an ensemble has {len(weights)} weights for {len(models)} models")
+    return WeightedSum(tuple(_function(model, first) for model in models), tuple(weights))
 
 
-KINDS: dict[str, Callable[[Numbered], ScoreFunction]] = {
+KINDS: dict[str, Callable[[Any, int], ScoreFunction]] = {
     "SingleFeature": _single_feature,
     "Linear": _linear,
     "DecisionTree": _decision_tree,
@@ -137,23 +124,23 @@ KINDS: dict[str, Callable[[Numbered], ScoreFunction]] = {
 }
 
 
-def _feature(model: Numbered) -> int:
+def _column(content: Any, first: int) -> int:
     """The column (from 0) of the feature ``fid``."""
-    fid = model.content.get("fid") if isinstance(model.content, dict) else None
-    largest = LARGEST_INDEX - 1 + model.first
-    if not isinstance(fid, int) or isinstance(fid, bool) or not model.first <= fid <= largest:
-        raise model.error(f"fid is {shown(fid)}; expected an integer from {model.first} to {largest}")
-    return fid - model.first
+    fid, largest = content["fid"], LARGEST_INDEX - 1 + first
+    if not isinstance(fid, int) or isinstance(fid, bool) or not first <= fid <= largest:
+        reason = f"fid is {shown(fid)}; expected an integer from {first} to {largest}"
+        raise DataError(None, None, reason)
+    return fid - first
 
 
-def _list(model: Numbered, key: str) -> list[Any]:
-    values = model.content.get(key) if isinstance(model.content, dict) else None
-    if not isinstance(values, list) or not values:
-        raise model.error(f"has no list of {key}")
-    return values
+def _weights(content: Any) -> list[float]:
+    weights = [_number(weight, "weight") for weight in content["weights"]]
+    if not weights:
+        raise DataError(None, None, "the list of weights is empty")
+    return weights
 
 
-def _number(value: Any, model: Numbered, what: str) -> float:
+def _number(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise model.error(f"{what} is {shown(value)}; expected a finite number")
+        raise DataError(None, None, f"{what} is {shown(value)}; expected a finite number")
     return float(value)

@@ -6,28 +6,28 @@ import json
 import operator
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
+import msgspec
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.files import atomic_write
-from ranksieve._util.json_values import checked, decode_json, plain
+from ranksieve._util.files import Finite, atomic_write, converted, decode_json, plain
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, frame_columns, frame_names, is_frame, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
+from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, group_queries, one_query
-from ranksieve.data.remote import RemoteDataset
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.models import scorer_on_gpu
+from ranksieve.gpu.scoring import scorer_on_gpu
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
-from ranksieve.prepare import NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
+from ranksieve.prepare import KEPT, NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
 
 MOST_LEVELS = 99
 
@@ -205,32 +205,7 @@ def input_blocks(
 FORMAT = "ranksieve-linear-model"
 BOOSTED_FORMAT = "ranksieve-boosted-model"  # of rankers that are not linear
 FORMAT_VERSION = 4
-READABLE_VERSIONS = (1, 2, 3, 4)  # before 4 a certificate is numbers, before 3 only train has a fingerprint
-NORMALISATION = {"kind": str, "features": [str], "centre": [float], "scale": [float]}
-MISSING = {"policy": str, "features": [str], "means": [float], "indicates": ([str], ())}
-CHOSEN_BY = {"metric": str, "profile": str}
-CARD = {"levels": int, "points": dict, "units": dict}
-SHAPE = {
-    "format": str,
-    "format_version": int,
-    "terms": [{"name": str, "index": int, "weight": float}],
-    "n_features": int,
-    "intercept": float,
-    "normalisation": (NORMALISATION, None),
-    "method": str,
-    "parameters": dict,
-    "certificate": dict,
-    "metrics": dict,
-    "data": dict,
-    "version": str,
-    "missing": (MISSING, None),
-    "chosen_by": (CHOSEN_BY, None),
-    "card": (CARD, None),
-}
-OLDER_SHAPE = {name: shape for name, shape in SHAPE.items() if name != "data"} | {"fingerprint": str}
-CERTIFICATE = {"kind": str, "family": str, "features": [str], "weights": dict, "proof": [str]}  # else numbers
-KINDS = ("subset", "scorecard")
-FORBIDDEN = repr(np.inf)  # the ℓ1 weight, as JSON has it, of a feature that must not be used
+KINDS = ("", "subset", "scorecard")  # of certificates
 MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
 
 
@@ -243,7 +218,7 @@ class Term:
 
     name: str
     index: int
-    weight: float
+    weight: Finite
 
     def __post_init__(self) -> None:
         _set(self, name=str(self.name), index=operator.index(self.index), weight=float(self.weight))
@@ -348,7 +323,7 @@ class LinearModel(ModelInputs):
         X is not a Dataset and the model normalises, or fills missing values, within each query. ``device``
         says where to score; features that are on a GPU are scored there.
         """
-        if isinstance(X, RemoteDataset):
+        if isinstance(X, RemoteRows):
             return X.predicted(self.predict)  # type: ignore[no-any-return]
         matrix, columns = self._located(X)
         on_gpu = scorer_on_gpu(self.preparation, matrix, columns, device)
@@ -422,9 +397,9 @@ class LinearModel(ModelInputs):
         """Plain data for JSON."""
         entries = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
         entries |= self.preparation.to_dict()
-        if self.card is None:  # so that releases that know no card can read the file
+        if self.card is None:
             del entries["card"]
-        return {name: entries[name] for name in SHAPE if name in entries}
+        return {name: entries[name] for name in LinearModelFile.__struct_fields__ if name in entries}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, atomically."""
@@ -480,6 +455,18 @@ def _sums_of_models(
     return scores.T
 
 
+INFINITIES = {repr(number): number for number in (np.inf, -np.inf)}  # which JSON holds as text
+
+
+def as_settings(value: Any) -> Any:
+    """Parameters of a model as rankers take them: infinities are numbers again, not text."""
+    if isinstance(value, dict):
+        return {name: as_settings(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [as_settings(one) for one in value]
+    return INFINITIES.get(value, value) if isinstance(value, str) else value
+
+
 class FittedRanker(Protocol):
     """A ranker that can say what it learned."""
 
@@ -506,6 +493,41 @@ def linear_model(given: Any, reason: str) -> LinearModel:
     return model
 
 
+class Choice(TypedDict):
+    metric: str
+    profile: str
+
+
+class LinearModelFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of a model file, in the order in which it is written."""
+
+    format: str
+    format_version: int
+    terms: tuple[Term, ...]
+    n_features: int
+    intercept: Finite
+    normalisation: Normalisation | None
+    method: str
+    parameters: dict[str, Any]
+    certificate: dict[str, Any]
+    metrics: dict[str, Finite]
+    data: dict[str, str]
+    version: str
+    missing: MissingPolicy | None
+    chosen_by: Choice | None
+    card: Card | None = None
+
+
+class CertificateTexts(msgspec.Struct):
+    """The entries of a certificate that are not numbers; "inf" is the ℓ1 weight of a forbidden feature."""
+
+    kind: str = ""
+    family: str = ""
+    features: list[str] = []
+    weights: dict[str, Finite | Literal["inf"]] = {}
+    proof: list[str] = []
+
+
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
     """Read a file of a linear model; a damaged file or an unknown version is a ValueError."""
     try:
@@ -525,15 +547,17 @@ def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
         raise DataError(source, None, reason)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(source, None, f'not a ranksieve model (no "format": "{FORMAT}")')
-    if content.get("format_version") not in READABLE_VERSIONS:
-        reason = (
-            f"has model format version {content.get('format_version')!r}; this ranksieve reads "
-            f"{' or '.join(map(str, READABLE_VERSIONS))}"
-        )
+    if content.get("format_version") != FORMAT_VERSION:
+        version = content.get("format_version")
+        reason = f"has model format version {version!r}; this ranksieve reads {FORMAT_VERSION}"
         raise DataError(source, None, reason)
     try:
-        shape = SHAPE if content["format_version"] >= 3 else OLDER_SHAPE
-        model = _model(checked(content, shape, "the model"))
+        entries = msgspec.structs.asdict(converted(content, LinearModelFile))
+        del entries["format"], entries["format_version"]
+        missing, normalisation = entries.pop("missing") or KEPT, entries.pop("normalisation")
+        preparation = Preparation(missing, normalisation or NOT_NORMALISED)
+        model = LinearModel(**entries, preparation=preparation)
+        check_entries(content, model.to_dict())
         _check(model)
     except RecursionError:
         raise DataError(source, None, "damaged model file (nested too deeply)") from None
@@ -542,48 +566,43 @@ def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
     return model
 
 
-def _model(content: dict[str, Any]) -> LinearModel:
-    fields = {name: value for name, value in content.items() if name not in ("format", "format_version")}
-    fields["terms"] = tuple(Term(**term) for term in content["terms"])
-    if "fingerprint" in fields:
-        train = fields.pop("fingerprint")
-        fields["data"] = {"train": train} if train else {}
-    steps = {name: fields.pop(name) for name in ("normalisation", "missing")}
-    fields["card"] = None if content["card"] is None else Card(**content["card"])
-    return LinearModel(**fields, preparation=Preparation.from_dict(steps))
-
-
 def _check(model: LinearModel) -> None:
     _check_certificate(model.certificate)
-    checked(list(model.metrics.values()), [float], "metrics")
-    checked(list(model.data.values()), [str], "data")
-    if model.n_features > MOST_FEATURES:
-        raise DataError(None, None, f"n_features is {model.n_features}; expected at most {MOST_FEATURES}")
-    indices, about = [term.index for term in model.terms], model.preparation.missing.indicators
-    columns = {(term.index, term.name in about) for term in model.terms}
-    if len(columns) < len(indices) or len(set(model.names)) < len(indices):
-        raise DataError(None, None, "a feature occurs twice")
-    if any(not 0 <= index < model.n_features for index in [0, *indices]):
-        raise DataError(None, None, f"a feature index is outside 0..{model.n_features - 1}")
-    for what in ("normalisation", "missing"):
-        step = getattr(model.preparation, what)
-        if list(step.features) != (model.names if step.learns else []):
-            raise DataError(None, None, f"{what} is not that of the model's features")
+    check_features(model, {(t.index, t.name in model.preparation.missing.indicators) for t in model.terms})
     if model.card is not None:
         model.card.check(dict(zip(model.names, model.weights.tolist(), strict=True)))
         if model.intercept or model.preparation.normalisation.learns:
             raise DataError(None, None, "a card has no intercept and no scales beside its units")
 
 
+def check_entries(content: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+    """Refuse a file whose objects have other entries than those that are written for its model."""
+    for name, value in plain(written).items():
+        if plain(content[name]) != value:
+            raise DataError(None, None, f"{name}: an entry is missing or unknown")
+
+
+def check_features(model: ModelInputs, columns: Collection[Any]) -> None:
+    """Refuse features that a model of its width cannot have; ``columns`` must be as many as its features."""
+    if not 0 < model.n_features <= MOST_FEATURES:
+        raise DataError(None, None, f"n_features is {model.n_features}; expected 1 to {MOST_FEATURES}")
+    if any(not 0 <= index < model.n_features for index in model.columns):
+        raise DataError(None, None, f"a feature index is outside 0..{model.n_features - 1}")
+    if len(set(columns)) < len(model.columns) or len(set(model.names)) < len(model.names):
+        raise DataError(None, None, "a feature occurs twice")
+    for what in ("normalisation", "missing"):
+        step = getattr(model.preparation, what)
+        if list(step.features) != (model.names if step.learns else []):
+            raise DataError(None, None, f"{what} is not that of the model's features")
+
+
 def _check_certificate(certificate: Mapping[str, Any]) -> None:
-    kind = checked(certificate.get("kind", ""), str, "kind of the certificate")
-    if kind not in ("", *KINDS):  # what another release writes is its own affair
-        return
-    for name, value in certificate.items():
-        if name in CERTIFICATE:
-            checked(value, CERTIFICATE[name], f"{name} of the certificate")
-        else:
-            checked([value], [float], "certificate")
-    for name, weight in certificate.get("weights", {}).items():
-        if weight != FORBIDDEN:
-            checked(weight, float, f"the weight of {name}")
+    texts = converted(certificate, CertificateTexts, "certificate")
+    if texts.kind in KINDS:
+        numbers = {n: value for n, value in certificate.items() if n not in texts.__struct_fields__}
+        converted(numbers, dict[str, Finite], "certificate")
+
+
+def nonzero_weights(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
+    """Nonzero weights by feature name, as files of results and pages hold them."""
+    return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}

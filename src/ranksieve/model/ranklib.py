@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
 import numpy as np
@@ -14,9 +17,8 @@ from ranksieve._types import FloatArray
 from ranksieve._util.messages import lookup
 from ranksieve.errors import DataError
 from ranksieve.io.letor import LARGEST_INDEX
-from ranksieve.io.text_files import Place, content_lines, finite_number
+from ranksieve.io.text_files import content_lines, finite_number
 from ranksieve.model.score_functions import (
-    LEAF,
     ForeignModel,
     Network,
     ScoreFunction,
@@ -31,15 +33,9 @@ from ranksieve.model.score_functions import (
 HEADER = "##"
 LONGEST_TITLE = 40
 ROOT = "forest"
-PARENTS = {
-    "ensemble": (ROOT,),
-    "tree": ("ensemble",),
-    "split": ("tree", "split"),
-    "feature": ("split",),
-    "threshold": ("split",),
-    "output": ("split",),
-}
 SIDES = ("left", "right")
+Place: TypeAlias = tuple[str, int | None]
+"""A file and the number of a line, if it is known."""
 
 
 def read_ranklib(text: str, name: str, feature_names: Sequence[str] | None) -> Scorer:
@@ -199,7 +195,7 @@ def _links(source: Source, number: int, neuron: tuple[int, int], n_links: int) -
 
 def _boosted(source: Source) -> Scorer:
     """One ensemble: Σ weight · tree, rounded to float32 after each addition as RankLib does."""
-    ensembles = _EnsembleReader(source).read()
+    ensembles = _ensembles(source)
     if len(ensembles) > 1:
         raise DataError(source.name, None, f"a {source.method} model has one ensemble, not {len(ensembles)}")
     return source.other(ensembles[0])
@@ -207,120 +203,67 @@ def _boosted(source: Source) -> Scorer:
 
 def _bags(source: Source) -> Scorer:
     """The mean of the ensembles of all bags."""
-    bags = _EnsembleReader(source).read()
-    return source.other(WeightedSum(bags, (1.0,) * len(bags), divisor=len(bags)))
+    bags = _ensembles(source)
+    return source.other(WeightedSum.plain(bags, divisor=len(bags)))
 
 
-def _single(text: str, place: Place, what: str) -> float:
+def _ensembles(source: Source) -> list[WeightedSum]:
+    """The first header line becomes a root around them, so lines keep their numbers."""
+    lines = ["" if line.startswith(HEADER) else line for line in source.text.split("\n")]
+    try:
+        forest = ElementTree.fromstring("\n".join([f"<{ROOT}>", *lines[1:], f"</{ROOT}>"]))
+    except ElementTree.ParseError as error:
+        reason = expat.errors.messages[error.code]
+        raise DataError(source.name, error.position[0], f"damaged XML ({reason})") from None
+    ensembles, place = list[WeightedSum](), (source.name, None)
+    for ensemble in _parts(forest, "ensemble", place):
+        trees = _parts(ensemble, "tree", place)
+        weights = tuple(_single(tree.get("weight"), place, "weight of the tree") for tree in trees)
+        functions = tuple(_tree(tree, place) for tree in trees)
+        ensembles.append(WeightedSum(functions, weights, dtype=np.float32))
+    return ensembles
+
+
+def _parts(element: Element, tag: str, place: Place) -> list[Element]:
+    """What is inside, at least one and all of one kind."""
+    for part in element:
+        if part.tag != tag:
+            raise DataError(*place, f"<{part.tag[:40]}> cannot be inside <{element.tag}> of a RankLib model")
+    if not len(element):
+        raise DataError(*place, f"the {element.tag} has no {tag}; write the file again")
+    return list(element)
+
+
+def _tree(element: Element, place: Place) -> Tree:
+    """A split holds either ``output``, or ``feature``, ``threshold`` and two splits, the left one first."""
+    root, *others = _parts(element, "split", place)
+    if others:
+        raise DataError(*place, "a tree has more than one split at its root")
+    builder, waiting = TreeBuilder(), list[tuple[Element, int | None]]([(root, None)])
+    while waiting:
+        split, parent = waiting.pop()
+        node, below = builder.node(parent), split.findall("split")
+        texts = {part.tag: part.text for part in split if part.tag != "split"}
+        sides = tuple(part.get("pos", side) for part, side in zip(below, SIDES, strict=False))
+        if texts.keys() == {"output"} and not below:
+            builder.number[node] = _single(texts["output"], place, "output")
+        elif texts.keys() == {"feature", "threshold"} and len(below) == 2 and sides == SIDES:
+            builder.feature[node] = whole((texts["feature"] or "").strip(), place, "feature number", 1) - 1
+            builder.number[node] = _single(texts["threshold"], place, "threshold")
+            waiting += [(below[1], node), (below[0], node)]
+        else:
+            reason = "a split needs either an output, or a feature, a threshold, a left and a right split"
+            raise DataError(*place, reason)
+    return builder.tree()
+
+
+def _single(text: str | None, place: Place, what: str) -> float:
     """A number as float32."""
     with np.errstate(over="ignore"):
-        rounded = float(np.float32(finite_number(text, place, what)))
+        rounded = float(np.float32(finite_number((text or "").strip(), place, what)))
     if math.isinf(rounded):
         raise DataError(*place, f"the {what} is {text}, which is too large for 32-bit numbers")
     return rounded
-
-
-class _EnsembleReader:
-    """Reads ``<ensemble><tree weight><split>…`` with the line of whatever is wrong.
-
-    A split holds either ``output``, or ``feature``, ``threshold`` and two splits, the left one first.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.parser = expat.ParserCreate()
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._characters
-        self.ensembles: list[WeightedSum] = []
-        self.trees: list[tuple[Tree, float]] = []
-        self.weight, self.text = 0.0, ""
-        self.tags: list[str] = []
-        self.builder = TreeBuilder()
-        self.open: list[int] = []
-
-    @property
-    def place(self) -> Place:
-        return self.source.name, self.parser.CurrentLineNumber
-
-    def read(self) -> tuple[WeightedSum, ...]:
-        """All ensembles; the first header line becomes a root around them, so lines keep their numbers."""
-        lines = ["" if line.startswith(HEADER) else line for line in self.source.text.split("\n")]
-        try:
-            self.parser.Parse("\n".join([f"<{ROOT}>", *lines[1:], f"</{ROOT}>"]), True)
-        except expat.ExpatError as error:
-            reason = expat.errors.messages[error.code]
-            raise DataError(self.source.name, error.lineno, f"damaged XML ({reason})") from None
-        if not self.ensembles:
-            raise DataError(self.source.name, None, "holds no ensemble of trees; write the file again")
-        return tuple(self.ensembles)
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if self.tags and self.tags[-1] not in PARENTS.get(tag, ()):
-            raise DataError(*self.place, f"<{tag}> cannot be inside <{self.tags[-1]}> of a RankLib model")
-        self.tags.append(tag)
-        self.text = ""
-        if tag == "tree":
-            self.weight = _single(attributes.get("weight", ""), self.place, "weight of the tree")
-            self.builder, self.open = TreeBuilder(), []
-        if tag == "split":
-            self._check_side(attributes)
-            self.open.append(self.builder.node(self.open[-1] if self.open else None))
-
-    def _check_side(self, attributes: dict[str, str]) -> None:
-        """A tree has one root, and a split first a left and then a right one below it."""
-        before = len(self.builder.children[self.open[-1]]) if self.open else 2 * len(self.builder.feature)
-        side = attributes.get("pos", SIDES[min(before, 1)])
-        if before > 1 or side != SIDES[before]:
-            reason = (
-                f"a tree has one split, and a split a left and then a right one, so {side!r} is not expected "
-                "here"
-            )
-            raise DataError(*self.place, reason)
-
-    def _end(self, tag: str) -> None:
-        self.tags.pop()
-        if tag in ENDINGS:
-            ENDINGS[tag](self)
-
-    def _characters(self, text: str) -> None:
-        self.text += text
-
-    def _feature(self) -> None:
-        self.builder.feature[self.open[-1]] = whole(self.text.strip(), self.place, "feature number", 1) - 1
-
-    def _number(self) -> None:
-        self.builder.number[self.open[-1]] = _single(self.text.strip(), self.place, "threshold or output")
-
-    def _split(self) -> None:
-        node = self.open.pop()
-        n_splits = 0 if self.builder.feature[node] == LEAF else 2
-        if len(self.builder.children[node]) != n_splits or math.isnan(self.builder.number[node]):
-            raise DataError(
-                *self.place, "a split needs either an output, or a feature, a threshold and two splits"
-            )
-
-    def _tree(self) -> None:
-        if not self.builder.feature:
-            raise DataError(*self.place, "the tree has no split; write the file again")
-        self.trees.append((self.builder.tree(), self.weight))
-
-    def _ensemble(self) -> None:
-        if not self.trees:
-            raise DataError(*self.place, "the ensemble has no tree; write the file again")
-        trees, weights = zip(*self.trees, strict=True)
-        self.ensembles.append(WeightedSum(trees, weights, dtype=np.float32))
-        self.trees = []
-
-
-ENDINGS: dict[str, Callable[[_EnsembleReader], None]] = {
-    "feature": _EnsembleReader._feature,
-    "threshold": _EnsembleReader._number,
-    "output": _EnsembleReader._number,
-    "split": _EnsembleReader._split,
-    "tree": _EnsembleReader._tree,
-    "ensemble": _EnsembleReader._ensemble,
-}
 
 
 RANKERS: dict[str, Callable[[Source], Scorer]] = {

@@ -5,24 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from ranksieve._types import FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.inputs import as_matrix
+from ranksieve.data.inputs import as_matrix, numbered_names
 from ranksieve.data.matrix import value_blocks
 from ranksieve.errors import DataError
 from ranksieve.model.linear import LinearModel, Term
 from ranksieve.prepare import MissingPolicy, Preparation
 
-Features = NDArray[np.float32]
+Features: TypeAlias = NDArray[np.floating[Any]]
 ROWS_AT_ONCE = 4096
 ZERO = MissingPolicy("zero")
 LEAF = -1
+LARGEST_ZERO = 1e-35  # LightGBM's
 SAME = "give the features that it was trained on, in the same order"
 
 
@@ -52,22 +54,61 @@ class ForeignModel:
     function: ScoreFunction
     method: str
     n_features: int
-    missing: MissingPolicy = ZERO
+    missing: MissingPolicy | None = ZERO
     chosen_by: None = None
+    dtype: type[np.floating] = np.float32
 
     def predict(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """Scores in row order."""
-        matrix = X.X if isinstance(X, Dataset) else as_matrix(X)[0]
-        if matrix.shape[1] < self.function.n_features:
+        matrix, names = (X.X, X.feature_names) if isinstance(X, Dataset) else as_matrix(X)
+        scores, columns = np.empty(matrix.shape[0]), self._columns(matrix.shape[1], names)
+        for rows, values, _ in value_blocks(matrix, columns, ROWS_AT_ONCE, own=True):
+            with np.errstate(over="ignore", invalid="ignore"):
+                known = values.astype(self.dtype)
+                if self.missing is not None:
+                    known = np.nan_to_num(known, nan=0.0, posinf=np.inf, neginf=-np.inf)
+                scores[rows] = self.function.scores(known)
+        return scores
+
+    def _columns(self, width: int, names: Sequence[str] | None) -> IntArray:
+        """The columns of the data that are the model's features, in its order."""
+        needed = self.function.n_features
+        if width < needed:
+            reason = f"the {self.method} model uses feature {needed}, but the data have only {width}; {SAME}"
+            raise DataError(None, None, reason)
+        return np.arange(needed)
+
+
+@dataclass(frozen=True, eq=False)
+class BoosterModel(ForeignModel):
+    """A model of LightGBM or XGBoost, in which a missing value is NaN and goes its own way.
+
+    ``names`` are the features that it was trained on, empty if it does not name them. They are looked up by
+    name in the data; where either has no names of its own, by position.
+    """
+
+    missing: None = None
+    names: tuple[str, ...] = ()
+
+    def _columns(self, width: int, names: Sequence[str] | None) -> IntArray:
+        place = {name.replace(" ", "_"): column for column, name in enumerate(names or ())}  # LightGBM's way
+        place |= {name: column for column, name in enumerate(names or ())}
+        lacking = [name for name in self.names if name not in place]
+        if self.names and not lacking:
+            return np.array([place[name] for name in self.names])
+        if self.names and names is not None and tuple(names) != numbered_names(width):
             reason = (
-                f"the {self.method} model uses feature {self.function.n_features}, but the data have only "
-                f"{matrix.shape[1]}; {SAME}"
+                f"the data lack {len(lacking)} of the features of the {self.method} model: "
+                f"{shortened(lacking, 10)}; give both the same feature names"
             )
             raise DataError(None, None, reason)
-        scores, columns = np.empty(matrix.shape[0]), np.arange(self.function.n_features)
-        for rows, values, _ in value_blocks(matrix, columns, ROWS_AT_ONCE, own=True):
-            scores[rows] = self.function.scores(_without_missing(values))
-        return scores
+        if width != self.n_features:
+            reason = (
+                f"the {self.method} model was trained on {self.n_features} features, but the data have "
+                f"{width}; {SAME}"
+            )
+            raise DataError(None, None, reason)
+        return np.arange(width)
 
 
 def linear_model(
@@ -86,10 +127,6 @@ def linear_model(
     return LinearModel(terms, n_features, intercept=intercept, method=method, preparation=Preparation(ZERO))
 
 
-def _without_missing(values: FloatArray) -> Features:
-    return np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
-
-
 class ScoreFunction(Protocol):
     """What a model computes: the scores of rows, from the first ``n_features`` columns."""
 
@@ -103,14 +140,24 @@ class ScoreFunction(Protocol):
 class Tree:
     """A regression tree: at node i go left if x[feature_i] ≤ threshold_i, else right; a leaf has a value.
 
-    Node 0 is the root; a leaf has the feature −1.
+    Node 0 is the root; a leaf has the feature −1. ``nan_left`` and ``zero_left`` tell for each split where a
+    missing value and a 0 go, if not by the threshold; ``categories`` the values that go left at some splits.
     """
 
     feature: IntArray
-    threshold: FloatArray
+    threshold: AnyArray
     left: IntArray
     right: IntArray
-    value: FloatArray
+    value: AnyArray
+    nan_left: BoolArray | None = None
+    zero_left: BoolArray | None = None
+    categories: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    @classmethod
+    def leaf(cls, value: float) -> Tree:
+        """One leaf."""
+        none = np.zeros(1, dtype=np.int64)
+        return cls(none + LEAF, np.zeros(1), none, none, np.array([value]))
 
     @property
     def n_features(self) -> int:
@@ -121,10 +168,22 @@ class Tree:
         rows = np.flatnonzero(self.feature[node] != LEAF)
         while len(rows):
             here = node[rows]
-            goes_left = X[rows, self.feature[here]] <= self.threshold[here]
-            node[rows] = np.where(goes_left, self.left[here], self.right[here])
+            x = X[rows, self.feature[here]]
+            node[rows] = np.where(self._goes_left(x, here), self.left[here], self.right[here])
             rows = rows[self.feature[node[rows]] != LEAF]
-        return self.value[node]
+        return np.asarray(self.value[node])
+
+    def _goes_left(self, x: AnyArray, node: IntArray) -> BoolArray:
+        goes_left = x <= self.threshold[node]
+        if self.zero_left is not None:
+            zero = np.abs(x) <= LARGEST_ZERO
+            goes_left[zero] = self.zero_left[node[zero]]
+        if self.nan_left is not None:
+            missing = np.isnan(x)
+            goes_left[missing] = self.nan_left[node[missing]]
+        for split, members in self.categories.items():
+            goes_left = np.where(node == split, np.isin(np.trunc(x), members), goes_left)
+        return np.asarray(goes_left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +250,16 @@ class WeightedSum:
     dtype: type[np.floating] = np.float64
     divisor: float = 1.0
 
+    @classmethod
+    def plain(
+        cls, functions: Sequence[ScoreFunction], dtype: type[np.floating] = np.float64, divisor: float = 1.0
+    ) -> WeightedSum:
+        """Σ_m function_m / divisor."""
+        return cls(tuple(functions), (1.0,) * len(functions), dtype, divisor)
+
     @property
     def n_features(self) -> int:
-        return max(function.n_features for function in self.functions)
+        return max((function.n_features for function in self.functions), default=0)
 
     def scores(self, X: Features) -> FloatArray:
         total = np.zeros(len(X), dtype=self.dtype)

@@ -1,280 +1,106 @@
-"""XGBoost's model files, JSON and UBJSON, decoded and checked."""
+"""XGBoost's model files, the JSON of ``save_model``: read into trees or weights of our own."""
 
 from __future__ import annotations
 
-import math
-import re
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ranksieve._util.json_values import checked
+import numpy as np
+from scipy.special import logit
+
 from ranksieve.errors import DataError
-from ranksieve.io.text_files import NUMBER
+from ranksieve.model.score_functions import LEAF, Linear, ScoreFunction, Tree, WeightedSum
 
-NUMBERS = {"i": ">b", "U": ">B", "I": ">h", "l": ">i", "L": ">q", "d": ">f", "D": ">d"}
-LENGTHS = "iUIlL"
-CONSTANTS = {"T": True, "F": False, "Z": None}
-DEEPEST = 64
-
-
-class _Reader:
-    """Reads values one after another; what does not fit is a ValueError that says where."""
-
-    def __init__(self, content: bytes) -> None:
-        self.content, self.place, self.depth = content, 0, 0
-
-    def take(self, count: int) -> bytes:
-        if not 0 <= count <= len(self.content) - self.place:
-            raise DataError(None, None, f"it breaks off at byte {len(self.content)}; write the file again")
-        self.place += count
-        return self.content[self.place - count : self.place]
-
-    def mark(self) -> str:
-        return self.take(1).decode("latin-1")
-
-    def next_is(self, mark: str) -> bool:
-        """Whether a mark comes next, which is then taken."""
-        found = self.content[self.place : self.place + 1] == mark.encode()
-        self.place += found
-        return found
-
-    def length(self, kind: str) -> int:
-        if kind not in LENGTHS:
-            raise DataError(None, None, f"byte {self.place - 1} is {kind!r}; expected the type of a length")
-        return int(self.number(kind))
-
-    def number(self, kind: str) -> Any:
-        form = NUMBERS[kind]
-        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
-
-    def text(self, kind: str) -> str:
-        try:
-            return self.take(self.length(kind)).decode("utf-8")
-        except UnicodeDecodeError:
-            raise DataError(None, None, f"the text that ends at byte {self.place} is not UTF-8") from None
-
-    def value(self, kind: str) -> Any:
-        if kind in NUMBERS:
-            return self.number(kind)
-        if kind in CONSTANTS:
-            return CONSTANTS[kind]
-        if kind == "S":
-            return self.text(self.mark())
-        if kind not in "[{":
-            raise DataError(None, None, f"byte {self.place - 1} is {kind!r}, which does not begin a value")
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise DataError(None, None, "it is nested too deeply")
-        found = self.array() if kind == "[" else self.object()
-        self.depth -= 1
-        return found
-
-    def array(self) -> list[Any]:
-        kind = self.mark() if self.next_is("$") else ""
-        if self.next_is("#"):
-            count = self.length(self.mark())
-            if kind in NUMBERS:
-                width = struct.calcsize(NUMBERS[kind])
-                return list(struct.unpack(f">{count}{NUMBERS[kind][1]}", self.take(max(-1, count) * width)))
-            return [self.value(self.mark()) for _ in range(self.at_most(count))]
-        found = []
-        while not self.next_is("]"):
-            found.append(self.value(self.mark()))
-        return found
-
-    def at_most(self, count: int) -> int:
-        """A number of values, each of which takes a byte at least."""
-        if not 0 <= count <= len(self.content) - self.place:
-            raise DataError(None, None, f"it announces {count} values but breaks off; write the file again")
-        return count
-
-    def object(self) -> dict[str, Any]:
-        found = {}
-        while not self.next_is("}"):
-            name = self.text(self.mark())
-            found[name] = self.value(self.mark())
-        return found
-
-
-def decode_ubjson(content: bytes) -> Any:
-    """What the bytes say."""
-    reader = _Reader(content)
-    value = reader.value(reader.mark())
-    if reader.place != len(content):
-        raise DataError(None, None, f"something follows the end at byte {reader.place}")
-    return value
-
-
-WHOLE = re.compile("-?[0-9]{1,10}")
-LEAF, NO_PARENT = -1, 2**31 - 1
-NODES = {"left_children": [int], "right_children": [int], "split_indices": [int], "default_left": list}
-
-STATISTICS = ("base_weights", "loss_changes", "sum_hessian")  # of training: scores do without
-CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+LINKS: dict[str, Any] = {  # of base_score, which the file has on the scale of the labels; else none
+    **dict.fromkeys(("binary:logistic", "reg:logistic", "binary:logitraw"), logit),
+    **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"), np.log),
+}
 
 
 @dataclass(frozen=True)
 class Content:
-    """A model for XGBoost to load, and what it says of itself."""
+    """What a model computes, before any link function, and what it says of itself."""
 
-    model: dict[str, Any]
+    function: ScoreFunction
+    intercept: float
     names: tuple[str, ...]
     n_features: int
     objective: str
-    n_rounds: int
 
 
-def read_content(decoded: Any) -> Content:
-    """The model if it gives one score and all of its trees hold together, else a ValueError."""
-    learner = _entry(decoded, "learner")
-    shape = _entry(learner, "learner_model_param")
-    if _whole(shape, "num_class") > 1 or _whole(shape, "num_target", 1) > 1:
+def read_content(decoded: Mapping[str, Any]) -> Content:
+    """The model, or a DataError if it is damaged or gives several scores."""
+    try:
+        with np.errstate(all="ignore"):
+            return _content(decoded["learner"])
+    except DataError:
+        raise
+    except KeyError as error:
+        raise DataError(None, None, f"{error} is missing") from None
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError):
+        raise DataError(None, None, "an entry is of the wrong type or out of range") from None
+
+
+def _content(learner: Mapping[str, Any]) -> Content:
+    sizes = learner["learner_model_param"]
+    if int(sizes.get("num_class", 0)) > 1 or int(sizes.get("num_target", 1)) > 1:
         raise DataError(None, None, "it gives several scores per document; expected one")
-    n_features = _whole(shape, "num_feature")
-    names = checked(learner.get("feature_names", []), [str], "feature_names")
+    n_features, names = int(sizes["num_feature"]), tuple(map(str, learner.get("feature_names", ())))
     if len(names) not in (0, n_features):
         raise DataError(None, None, f"it has {len(names)} names for {n_features} features")
-    objective = _entry(learner, "objective")
-    attributes = _entry(learner, "attributes") if "attributes" in learner else {}
-    booster = _booster(_entry(learner, "gradient_booster"), n_features)
-    plain = {
-        "attributes": {},
-        "feature_names": [],
-        "feature_types": [],
-        "gradient_booster": booster,
-        "learner_model_param": {
-            "base_score": _base_score(shape),
-            "boost_from_average": "1",
-            "num_class": "0",
-            "num_feature": str(n_features),
-            "num_target": "1",
-        },
-        "objective": {name: _settings(value, name) for name, value in objective.items()},
-    }
-    model = {"learner": plain, "version": checked(decoded.get("version", [2, 0, 0]), [int], "version")}
-    rounds = _whole(attributes, "best_iteration", -1) + 1  # if training stopped early
-    if rounds > len(booster.get("gbtree", booster)["model"].get("iteration_indptr", range(rounds + 1))) - 1:
-        raise DataError(None, None, f"its best iteration, {rounds - 1}, does not exist")
-    name = checked(objective.get("name"), str, "objective")
-    return Content(model, tuple(names), n_features, name, rounds)
-
-
-def _booster(booster: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    kind = booster.get("name")
-    if kind == "gblinear":
-        weights = _numbers(_entry(booster, "model").get("weights"), "weights")
-        if len(weights) != n_features + 1:
+    objective = str(learner["objective"]["name"])
+    base = float(sizes["base_score"].strip("[]"))  # in brackets since XGBoost 3.1
+    intercept = float(np.float32(LINKS.get(objective, float)(base)))
+    if not np.isfinite(intercept):
+        raise DataError(None, None, f"base_score is {base:g}, which leads to no finite score")
+    booster = learner["gradient_booster"]
+    if booster["name"] == "gblinear":
+        *weights, bias = np.array(booster["model"]["weights"], dtype=np.float64)
+        if len(weights) != n_features:
             raise DataError(None, None, f"it has {len(weights)} weights for {n_features} features")
-        return {"name": kind, "model": {"boosted_rounds": 1, "weights": weights}}
-    if kind == "gbtree":
-        return {"name": kind, "model": _forest(_entry(booster, "model"), n_features)}
-    if kind != "dart":
-        raise DataError(None, None, f"the booster is {str(kind)[:40]!r}; expected gbtree, dart or gblinear")
-    forest = _forest(_entry(_entry(booster, "gbtree"), "model"), n_features)
-    weights = _numbers(booster.get("weight_drop"), "weight_drop")
-    if len(weights) != len(forest["trees"]):
-        raise DataError(None, None, f"it has {len(weights)} of weight_drop for {len(forest['trees'])} trees")
-    return {"name": kind, "gbtree": {"name": "gbtree", "model": forest}, "weight_drop": weights}
+        return Content(Linear(np.array(weights)), intercept + bias, names, n_features, objective)
+    rounds = int(learner.get("attributes", {}).get("best_iteration", -1)) + 1  # if training stopped early
+    total = WeightedSum.plain([Tree.leaf(intercept), *_trees(booster, n_features, rounds)], np.float32)
+    return Content(total, intercept, names, n_features, objective)
 
 
-def _forest(model: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    trees = checked(model.get("trees"), [dict], "trees")
-    groups = checked(model.get("tree_info"), [int], "tree_info")
-    parallel = _whole(_entry(model, "gbtree_model_param"), "num_parallel_tree", 1)
-    every = [*range(0, len(trees), max(1, parallel)), len(trees)]
-    bounds = checked(model.get("iteration_indptr", every), [int], "iteration_indptr")
-    ends = [*bounds[:1], *bounds[-1:]]
-    if groups != [0] * len(trees) or sorted(bounds) != bounds or ends != [0, len(trees)]:
-        raise DataError(None, None, f"tree_info or iteration_indptr are not those of {len(trees)} trees")
-    return {
-        "gbtree_model_param": {"num_parallel_tree": str(parallel), "num_trees": str(len(trees))},
-        "iteration_indptr": bounds,
-        "tree_info": groups,
-        "trees": [_tree(tree, n_features, number) for number, tree in enumerate(trees)],
-    }
+def _trees(booster: Mapping[str, Any], n_features: int, rounds: int) -> list[Tree]:
+    """All trees, or those of the first rounds, with the factors of dart."""
+    if booster["name"] not in ("gbtree", "dart"):
+        reason = f"the booster is {str(booster['name'])[:40]!r}; expected gbtree, dart or gblinear"
+        raise DataError(None, None, reason)
+    model = booster.get("gbtree", booster)["model"]
+    contents, factors = model["trees"], booster.get("weight_drop")
+    if rounds:
+        parallel = int(model["gbtree_model_param"].get("num_parallel_tree", 1))
+        bounds = model.get("iteration_indptr", range(0, len(contents) + 1, max(1, parallel)))
+        contents = contents[: bounds[rounds]]
+    return [
+        _tree(content, n_features, number, 1.0 if factors is None else factors[number])
+        for number, content in enumerate(contents)
+    ]
 
 
-def _tree(tree: Mapping[str, Any], n_features: int, number: int) -> dict[str, Any]:
-    """The nodes that a document can reach, numbered anew from the root."""
-    nodes = checked({name: tree.get(name) for name in NODES}, NODES, f"tree {number}")
-    values = _numbers(tree.get("split_conditions"), f"split_conditions of tree {number}")
-    if {len(part) for part in nodes.values()} != {len(values)}:
+def _tree(tree: Mapping[str, Any], n_features: int, number: int, factor: float) -> Tree:
+    """XGBoost goes left if x < t, in float32: x ≤ the number before t."""
+    left, right, columns, kinds = (
+        np.array(tree.get(name, []) if name == "split_type" else tree[name], dtype=np.int64)
+        for name in ("left_children", "right_children", "split_indices", "split_type")
+    )
+    numbers = np.array(tree["split_conditions"], dtype=np.float32)
+    default = np.array(tree["default_left"], dtype=bool)
+    if {part.shape for part in (left, right, columns, default)} != {(len(numbers),)} or not len(numbers):
         raise DataError(None, None, f"tree {number} does not have one value of each kind per node")
-    if any(checked(tree.get("split_type", []), list, f"split_type of tree {number}")):
+    if kinds.any():
         raise DataError(None, None, f"tree {number} splits by categories, which cannot be read here")
-    order, parents, left, right = [0], [NO_PARENT], [], []
-    for place, node in enumerate(order):  # which grows on the way
-        if not 0 <= node < len(values) or len(order) > len(values):
-            raise DataError(None, None, f"tree {number} leads to node {node}, which is absent or was visited")
-        split = nodes["left_children"][node] != LEAF
-        left.append(len(order) if split else LEAF)
-        right.append(len(order) + 1 if split else LEAF)
-        if split:
-            order += [nodes["left_children"][node], nodes["right_children"][node]]
-            parents += [place, place]
-    columns = [nodes["split_indices"][node] if s != LEAF else 0 for node, s in zip(order, left, strict=True)]
-    if any(not 0 <= column < n_features for column in columns):
-        raise DataError(None, None, f"tree {number} splits on a feature outside 0..{n_features - 1}")
-    return {
-        **{name: [0.0] * len(order) for name in STATISTICS},
-        **{name: [] for name in CATEGORIES},
-        "default_left": [int(bool(nodes["default_left"][node])) for node in order],
-        "id": number,
-        "left_children": left,
-        "parents": parents,
-        "right_children": right,
-        "split_conditions": [values[node] for node in order],
-        "split_indices": columns,
-        "split_type": [0] * len(order),
-        "tree_param": {
-            "num_deleted": "0",
-            "num_feature": str(n_features),
-            "num_nodes": str(len(order)),
-            "size_leaf_vector": "1",
-        },
-    }
-
-
-# Single values
-
-
-def _entry(content: Any, name: str) -> Mapping[str, Any]:
-    if not isinstance(content, dict) or name not in content:
-        raise DataError(None, None, f"it has no {name}")
-    found: Mapping[str, Any] = checked(content[name], dict, name)
-    return found
-
-
-def _whole(content: Mapping[str, Any], name: str, default: int = 0) -> int:
-    """A whole number from −1 on that fits into 32 bits; XGBoost writes it as text."""
-    word = str(content.get(name, default))
-    if WHOLE.fullmatch(word) is None or not -1 <= int(word) < NO_PARENT:
-        raise DataError(None, None, f"{name} is {word[:40]!r}; expected an integer")
-    return int(word)
-
-
-def _numbers(values: Any, what: str) -> list[float]:
-    numbers = checked(values, list, what)
-    if not all(type(one) in (int, float) and not math.isnan(one) for one in numbers):
-        raise DataError(None, None, f"{what} holds a value that is not a number")
-    return [float(one) for one in numbers]
-
-
-def _base_score(shape: Mapping[str, Any]) -> str:
-    """One number, since 3.1 in brackets."""
-    word = str(shape.get("base_score", "0"))
-    number = float(word.strip("[]")) if NUMBER.fullmatch(word.strip("[]")) else math.nan
-    if not math.isfinite(number):
-        raise DataError(None, None, f"base_score is {word[:40]!r}; expected a finite number")
-    return repr(number)
-
-
-def _settings(value: Any, name: str) -> Any:
-    """The objective's name, or its settings, which are texts."""
-    if isinstance(value, str):
-        return value
-    settings = checked(value, dict, name)
-    checked(list(settings.values()), [str], name)
-    return settings
+    splits = left != LEAF
+    children = np.concatenate([left[splits], right[splits]])
+    if len(np.unique(children)) < len(children) or np.any((children < 1) | (children >= len(numbers))):
+        raise DataError(None, None, f"tree {number} leads to a node that is absent or was visited")
+    columns[~splits] = LEAF
+    if np.any(columns[splits] < 0) or np.any(columns >= n_features) or np.isnan(numbers).any():
+        reason = f"tree {number} splits on a feature outside 0..{n_features - 1}, or holds NaN"
+        raise DataError(None, None, reason)
+    threshold = np.nextafter(numbers, np.float32(-np.inf))
+    return Tree(columns, threshold, left, right, np.float32(factor) * numbers, nan_left=default)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset, check_finite
+from ranksieve.data.parts import changed
 from ranksieve.data.queries import Queries
 from ranksieve.prepare.missing import KEPT, MissingPolicy, learn_missing
 from ranksieve.prepare.scaling import NOT_NORMALISED, Normalisation, check_scales, learn_normalisation
@@ -67,7 +68,7 @@ class Preparation:
 
     def filled(self, data: Dataset) -> Dataset:
         """The data without missing values; those that stay are refused, unless the policy is "keep"."""
-        filled = data.changed(self.missing.apply) if self.fills else data
+        filled = changed(data, self.missing.apply) if self.fills else data
         if self.missing.policy != "keep":
             check_finite(filled)
         return filled

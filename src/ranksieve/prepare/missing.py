@@ -14,6 +14,7 @@ from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.features import column_blocks
 from ranksieve.data.matrix import (
+    StreamedMatrix,
     first_place,
     is_streamed,
     mark_missing,
@@ -22,8 +23,8 @@ from ranksieve.data.matrix import (
     replace_missing,
     value_range,
 )
+from ranksieve.data.parts import in_parts
 from ranksieve.data.queries import Queries, queries_in_order
-from ranksieve.data.streamed import StreamedMatrix
 from ranksieve.errors import DataError, ParameterError
 
 Prepare: TypeAlias = Callable[[Sequence[str], FloatArray, Queries], FloatArray]
@@ -166,36 +167,25 @@ class MissingPolicy:
             return data
         if self.policy == "error":
             _refuse(data)
+        about, place = self.indicators, {name: j for j, name in enumerate(data.feature_names)}
         if self.features:
-            indicators = self.indicators
-            given = [name for name in self.features if name not in indicators]
-            check_same_features(given, data, "missing values")
-        if is_streamed(data.X):
-            return self._streamed(data)
-        if not self.indicates:
-            if self.policy == "column_mean" and not self.means:
-                filled = np.flatnonzero(missing_per_column(data.X))
-                check_finite(data.select_features(filled), allow_missing=True)
-            X = own_copy(data.X)
-            self.fill(X, data.queries)
-            return data.replace_features(X)
-        place = {name: j for j, name in enumerate(data.feature_names)}
-        X = data.X[:, [place[indicators.get(name, name)] for name in self.features]]
-        self.fill(X, data.queries)
-        return data.replace_features(X, self.features)
-
-    def _streamed(self, data: Dataset) -> Dataset:
-        """The data with missing values replaced as they are read."""
+            check_same_features([name for name in self.features if name not in about], data, "missing values")
         names = self.features or data.feature_names
-        place, about = {name: j for j, name in enumerate(data.feature_names)}, self.indicators
-        policy = self.with_means_of(data)
-
-        def prepare(some: Sequence[str], values: FloatArray, queries: Queries) -> FloatArray:
-            policy.of(some).fill(values, queries)
-            return values
-
         sources = np.array([place[about.get(name, name)] for name in names])
-        X = PreparedMatrix(data.X, names, sources, prepare, data.queries, self.per_query, data.X.dtype)
+        if is_streamed(data.X):
+            policy = self.with_means_of(data)
+
+            def prepare(some: Sequence[str], values: FloatArray, queries: Queries) -> FloatArray:
+                policy.of(some).fill(values, queries)
+                return values
+
+            X = PreparedMatrix(data.X, names, sources, prepare, data.queries, self.per_query, data.X.dtype)
+            return data.replace_features(X, names)
+        if self.policy == "column_mean" and not self.means:
+            filled = np.flatnonzero(missing_per_column(data.X))
+            check_finite(data.select_features(filled), allow_missing=True)
+        X = data.X[:, sources] if self.indicates else own_copy(data.X)
+        self.fill(X, data.queries)
         return data.replace_features(X, names)
 
     def with_means_of(self, data: Dataset) -> MissingPolicy:
@@ -236,11 +226,11 @@ def learn_missing(data: Dataset, policy: str, query_weight: FloatArray | None = 
     "auto" is "column_mean" with a word about it where values are missing, else "error". A row counts as
     often as its document's weight times ``query_weight`` of its query says (each 1 without).
     """
-    if policy == "auto" and not any(data.in_parts(_has_missing)):
+    if policy == "auto" and not any(in_parts(data, _has_missing)):
         return MissingPolicy("error")
     if policy not in (*LEARNED, "auto"):
         return MissingPolicy(policy)
-    holes = np.sum(data.in_parts(_holes), axis=0)
+    holes = np.sum(in_parts(data, _holes), axis=0)
     if holes.min() == data.n_docs:
         reason = f"all {data.n_features} features are missing in all {data.n_docs} rows"
         raise DataError(None, None, f"{reason}; check how the data were read")
@@ -290,7 +280,7 @@ def _count(some: Sequence[object], data: Dataset) -> str:
 
 
 def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    total, count = np.sum(data.in_parts(_present_sums, query_weight), axis=0)
+    total, count = np.sum(in_parts(data, _present_sums, query_weight), axis=0)
     means = np.asarray(np.divide(total, count, out=np.zeros_like(total), where=count > 0))
     if not np.isfinite(means).all():
         check_finite(data, allow_missing=True)
@@ -302,15 +292,13 @@ def _means_of(data: Dataset, query_weight: FloatArray | None = None) -> FloatArr
 
 def _present_sums(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
     """Of each column the weighted sum of the present values, and the weight of their rows."""
-    weight = data.row_weights(query_weight)
-    return np.hstack([_sums_of_present(block, weight) for _, block in column_blocks(data.X)])
-
-
-def _sums_of_present(columns: FloatArray, weight: FloatArray) -> FloatArray:
-    present = ~np.isnan(columns)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.sum(columns * weight[:, None], axis=0, where=present)
-    return np.array([total, weight @ present])
+    weight, sums = data.row_weights(query_weight), []
+    for _, columns in column_blocks(data.X):
+        present = ~np.isnan(columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.sum(columns * weight[:, None], axis=0, where=present)
+        sums.append(np.array([total, weight @ present]))
+    return np.hstack(sums)
 
 
 def _holes(data: Dataset) -> IntArray:

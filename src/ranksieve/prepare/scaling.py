@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import map_column_blocks
-from ranksieve.data.magnitudes import check_features, check_labels
+from ranksieve.data.inputs import check_features, check_labels
 from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, spread_and_largest, value_range
+from ranksieve.data.parts import changed, in_parts
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.prepare.missing import PreparedMatrix, check_same_features
@@ -47,8 +49,8 @@ def warn_of_scales(data: Dataset) -> None:
 
 def check_scales(data: Dataset) -> None:
     """Refuse labels or a feature too large to learn from, and a feature that varies too little."""
-    check_labels(np.ravel(data.in_parts(_ends_of_labels)))
-    spread, largest = np.max(data.in_parts(_spread_and_largest), axis=0)
+    check_labels(np.ravel(in_parts(data, _ends_of_labels)))
+    spread, largest = np.max(in_parts(data, _spread_and_largest), axis=0)
     check_features(spread, largest, data.feature_names)
 
 
@@ -59,7 +61,7 @@ def scales_differ(data: Dataset) -> bool:
 
 def _extremes_of_blocks(data: Dataset) -> tuple[FloatArray, int, int] | None:
     """(scales, the feature with the largest, the one with the smallest) if these differ too much."""
-    spread = np.max(data.in_parts(_spread_and_largest), axis=0)[0]
+    spread = np.max(in_parts(data, _spread_and_largest), axis=0)[0]
     varying = np.flatnonzero(spread > 0)
     if not len(varying):
         return None
@@ -76,19 +78,20 @@ def _ends_of_labels(data: Dataset) -> FloatArray:
     return np.array([data.y.min(), data.y.max()])
 
 
-Statistics = Callable[[FloatArray, IntArray, FloatArray], tuple[FloatArray, FloatArray]]
+# Statistics of groups of rows, found in each part of the data, merged, and made centre and scale.
+
+Found: TypeAlias = tuple[FloatArray, ...]
+"""What was found in some rows: arrays with one row per group and one column per feature."""
 
 
-def _moments(
-    values: FloatArray, starts: IntArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _moments(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
     """Mean and Σ(x − mean)² of each group of rows, and how many rows it counts as; (x, 0) where all are x.
 
     ``weight`` says as how many rows each counts.
     """
     share = weight[:, None]
     count = np.add.reduceat(share, starts)
-    least, greatest = _extremes(values, starts)
+    least, greatest = _extremes(values, starts, weight)
     mean = np.add.reduceat(share * values, starts) / count
     from_mean = values - np.repeat(mean, np.diff(starts, append=len(values)), axis=0)
     squares = np.add.reduceat(share * from_mean**2, starts)
@@ -96,92 +99,71 @@ def _moments(
     return np.where(constant, least, mean), np.where(constant, 0.0, squares), count
 
 
-def _mean_and_deviation(
-    values: FloatArray, starts: IntArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation √(Σ(x − mean)²/n) of each group of rows; (x, 1) where all are x."""
-    return _deviation(*_moments(values, starts, weight))
-
-
-def _deviation(mean: FloatArray, squares: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
-    deviation = np.sqrt(squares / count)
-    return mean, np.where(deviation == 0, 1.0, deviation)
-
-
-def _pooled_moments(
-    values: FloatArray, starts: IntArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _pooled_moments(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
     """Mean of all rows, Σ(x − mean of its group)² over all, and how many rows they count as."""
     overall, _, count = _moments(values, np.array([0]), weight)
     return overall, np.sum(_moments(values, starts, weight)[1], axis=0, keepdims=True), count
 
 
-def _least_and_range(
-    values: FloatArray, starts: IntArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Least value and range of each group of rows, whatever they weigh; (x, 1) where all are x."""
-    return _range(*_extremes(values, starts))
-
-
-def _range(least: FloatArray, greatest: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return least, np.where(least == greatest, 1.0, greatest - least)
-
-
-def _extremes(values: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+def _extremes(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
+    """Least and greatest value of each group of rows, whatever they weigh."""
     return np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
 
 
-# What is learned of all rows: found in each part of the data, merged, and made centre and scale.
+def _deviation(mean: FloatArray, squares: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation √(Σ(x − mean)²/n); (x, 1) where all are x."""
+    deviation = np.sqrt(squares / count)
+    return mean, np.where(deviation == 0, 1.0, deviation)
 
 
-def _merged_means(a: Found, b: Found) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(mean of both, how far the means lie apart, weight of both); a part of weight 0 says nothing."""
-    count = a[2] + b[2]
-    apart = np.where(b[2] > 0, b[0], a[0]) - np.where(a[2] > 0, a[0], b[0])
-    share = np.divide(b[2], count, out=np.zeros_like(count), where=count > 0)
-    return np.where(a[2] > 0, a[0], b[0]) + share * apart, apart, count
+def _range(least: FloatArray, greatest: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Least value and range; (x, 1) where all are x."""
+    return least, np.where(least == greatest, 1.0, greatest - least)
 
 
 def _merged_moments(a: Found, b: Found) -> Found:
     """Σ(x − mean)² of both is that of each and, for the distance of the means, n_a·n_b/n times its square."""
-    mean, apart, count = _merged_means(a, b)
+    mean, squares, count = _merged_pooled(a, b)
+    apart = _mean_or(b, a) - _mean_or(a, b)
     between = apart**2 * np.divide(a[2] * b[2], count, out=np.zeros_like(count), where=count > 0)
-    return mean, _counted(a) + _counted(b) + between, count
+    return mean, squares + between, count
 
 
 def _merged_pooled(a: Found, b: Found) -> Found:
-    mean, _, count = _merged_means(a, b)
-    return mean, _counted(a) + _counted(b), count
+    """Of two parts the mean, the sum of squares and the weight; a part of weight 0 says nothing."""
+    count = a[2] + b[2]
+    share = np.divide(b[2], count, out=np.zeros_like(count), where=count > 0)
+    mean = _mean_or(a, b) + share * (_mean_or(b, a) - _mean_or(a, b))
+    squares = np.where(a[2] > 0, a[1], 0.0) + np.where(b[2] > 0, b[1], 0.0)
+    return mean, squares, count
 
 
-def _counted(part: Found) -> FloatArray:
-    return np.where(part[2] > 0, part[1], 0.0)
+def _mean_or(part: Found, other: Found) -> FloatArray:
+    """The mean of a part, of the other where it weighs nothing."""
+    return np.where(part[2] > 0, part[0], other[0])
 
 
 def _merged_extremes(a: Found, b: Found) -> Found:
     return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
-Found = tuple[FloatArray, ...]
-"""What was found in the rows of a part: arrays with one column per feature."""
-
-
 @dataclass(frozen=True)
-class Learned:
-    """Centre and scale of all rows: ``find`` in each part, ``merge`` two parts, ``finish``.
+class Kind:
+    """x → (x − centre) / scale, where ``finish`` makes centre and scale of what ``find`` finds in rows.
 
-    With ``pooled`` the statistics see which rows belong to one query.
+    They come from each query's own rows, or with ``merge`` from all rows of the training data, part by part;
+    with ``pooled`` the statistics see which of these belong to one query.
     """
 
     find: Callable[[FloatArray, IntArray, FloatArray], Found]
-    merge: Callable[[Found, Found], Found]
     finish: Callable[..., tuple[FloatArray, FloatArray]]
+    merge: Callable[[Found, Found], Found] | None = None
     pooled: bool = False
 
-    def of(self, data: Dataset, query_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    def learn(self, data: Dataset, query_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Centre and scale of each feature."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = reduce(self.merge, data.in_parts(self._of_part, query_weight))
+            found = reduce(cast(Any, self.merge), in_parts(data, self._of_part, query_weight))
             centre, scale = self.finish(*found)
         return centre[0], scale[0]
 
@@ -215,34 +197,13 @@ def _counted_rows(weight: FloatArray, rows: IntArray, starts: IntArray) -> tuple
     return rows[counted], np.concatenate(([0], np.cumsum(kept[kept > 0])[:-1]))
 
 
-@dataclass(frozen=True)
-class Kind:
-    """x → (x − centre) / scale: centre and scale of each query (``statistics``), or learned of all rows."""
-
-    statistics: Statistics | None = None
-    learned: Learned | None = None
-
-    @property
-    def learns(self) -> bool:
-        """Whether centre and scale come from the training data."""
-        return self.learned is not None
-
-    @property
-    def per_query(self) -> bool:
-        return self.statistics is not None
-
-
-def _all_extremes(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
-    return _extremes(values, starts)
-
-
-NORMALISATIONS: dict[str, Kind] = {
-    "none": Kind(),
-    "z": Kind(learned=Learned(_moments, _merged_moments, _deviation)),
-    "within_z": Kind(learned=Learned(_pooled_moments, _merged_pooled, _deviation, pooled=True)),
-    "min_max": Kind(learned=Learned(_all_extremes, _merged_extremes, _range)),
-    "query_min_max": Kind(_least_and_range),
-    "query_z": Kind(_mean_and_deviation),
+NORMALISATIONS: dict[str, Kind | None] = {
+    "none": None,
+    "z": Kind(_moments, _deviation, _merged_moments),
+    "within_z": Kind(_pooled_moments, _deviation, _merged_pooled, pooled=True),
+    "min_max": Kind(_extremes, _range, _merged_extremes),
+    "query_min_max": Kind(_extremes, _range),
+    "query_z": Kind(_moments, _deviation),
 }
 
 
@@ -262,7 +223,7 @@ def kind_for(data: Dataset) -> str:
     Features of [0, 1] whose ranges differ at most a thousandfold, as LETOR's, have been scaled before; others
     are brought to one scale by "within_z": by the deviations that rankings are made of.
     """
-    scaled = all(data.in_parts(_within_0_and_1))
+    scaled = all(in_parts(data, _within_0_and_1))
     return "none" if scaled and not scales_differ(data) else "within_z"
 
 
@@ -308,24 +269,26 @@ class Normalisation:
     @property
     def learns(self) -> bool:
         """Whether centre and scale come from the training data."""
-        return NORMALISATIONS[self.kind].learns
+        kind = NORMALISATIONS[self.kind]
+        return kind is not None and kind.merge is not None
 
     @property
     def per_query(self) -> bool:
         """Whether it needs the query of each row, and all documents of a query together."""
-        return NORMALISATIONS[self.kind].per_query
+        return self.kind != "none" and not self.learns
 
     def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
         """Normalised values of a dense float64 array whose columns are ``features``."""
         kind = NORMALISATIONS[self.kind]
-        if kind.learns:
+        if kind is None:
+            return values
+        if self.learns:
             with np.errstate(over="ignore"):  # what is too large for a number becomes infinite
                 return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
-        if kind.statistics is None:
-            return values
         grouped = queries.group(values)
         with np.errstate(over="ignore", invalid="ignore"):
-            centre, scale = kind.statistics(grouped, queries.offsets[:-1], np.ones(len(grouped)))
+            found = kind.find(grouped, queries.offsets[:-1], np.ones(len(grouped)))
+            centre, scale = kind.finish(*found)
         if np.isinf(scale).any():
             reason = "a feature is infinite or its values within a query are too far apart; rescale it"
             raise DataError(None, None, f"normalisation {self.kind!r}: {reason}")
@@ -334,7 +297,7 @@ class Normalisation:
 
     def apply(self, data: Dataset) -> Dataset:
         """The data normalised; the result is dense also for a sparse matrix, because 0 does not stay 0."""
-        return data if self.kind == "none" else data.changed(self._apply)
+        return data if self.kind == "none" else changed(data, self._apply)
 
     def _apply(self, data: Dataset) -> Dataset:
         if self.learns:
@@ -366,7 +329,7 @@ class Normalisation:
         A sparse matrix stays sparse if the kind works column by column: x → x / scale, because a centre moves
         all documents alike. Within queries it becomes dense.
         """
-        return data if self.kind == "none" else data.changed(self._for_learning)
+        return data if self.kind == "none" else changed(data, self._for_learning)
 
     def _for_learning(self, data: Dataset) -> Dataset:
         if not self.learns or not is_sparse(data.X):
@@ -405,20 +368,15 @@ def learn_normalisation(data: Dataset, kind: str, query_weight: FloatArray | Non
     """
     check_kind(kind)
     kind = kind_for(data) if kind == AUTO else kind
-    learned = NORMALISATIONS[kind].learned
-    if learned is None:
+    way = NORMALISATIONS[kind]
+    if way is None or way.merge is None:
         return Normalisation(kind)
-    centre, scale = learned.of(data, query_weight)
-    _check_learned(data, centre, scale)
-    return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))
-
-
-def _check_learned(data: Dataset, centre: FloatArray, scale: FloatArray) -> None:
+    centre, scale = way.learn(data, query_weight)
     bad = np.flatnonzero(~np.isfinite(centre) | ~np.isfinite(scale))
     if len(bad):
-        raise DataError(
-            None,
-            None,
+        reason = (
             f"feature {data.feature_names[bad[0]]} cannot be normalised, because a value is missing, "
-            "infinite or too large; fill missing values first, or rescale the feature",
+            "infinite or too large; fill missing values first, or rescale the feature"
         )
+        raise DataError(None, None, reason)
+    return Normalisation(kind, data.feature_names, tuple(centre.tolist()), tuple(scale.tolist()))

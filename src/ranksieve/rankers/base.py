@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import (
     Dataset,
@@ -33,11 +33,10 @@ from ranksieve.data.inputs import (
     numbered_names,
     refuse_text,
 )
-from ranksieve.data.remote import ELSEWHERE, RemoteDataset
+from ranksieve.data.parts import ELSEWHERE, RemoteRows
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu import check_device
-from ranksieve.gpu.matrix import from_gpu, is_on_gpu
-from ranksieve.gpu.transfer import on_device
+from ranksieve.gpu.matrix import from_gpu, is_on_gpu, on_device
 from ranksieve.losses.base import NO_PAIRS, Loss
 from ranksieve.metrics import evaluate
 from ranksieve.model.boosted import BoostedModel
@@ -303,7 +302,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Whether the method has an ability.
 
         "document_weight": a document of weight 2 counts as two copies of it. "distributed": it learns from
-        distributed data. "linear": its model is linear. "scale": features in other units give another
+        distributed data. "grades": its labels must not be negative. "linear": its model is linear. "scale": features in other units give another
         ranker. "stream": it learns from a file while it is read. "valid": it selects among models of its own
         by validation data.
         """
@@ -346,7 +345,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         a device.
         """
         check_is_fitted(self, "n_features_in_")
-        if isinstance(X, RemoteDataset):
+        if isinstance(X, RemoteRows):
             return X.predicted(self._scorer())  # type: ignore[no-any-return]
         features = self._checked_features(X, self._columns_read())
         return _finite(self._scores(features, X.qid if isinstance(X, Dataset) else qid))
@@ -441,7 +440,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 if value is not None:
                     raise ParameterError(name, value, "must be None, because the Dataset has its own")
             self._check_weighing(X.document_weight)
-            if isinstance(X, RemoteDataset) and not self.can("distributed"):
+            if isinstance(X, RemoteRows) and not self.can("distributed"):
                 raise DataError(None, None, ELSEWHERE.format(what=type(self).__name__))
             return X, np.array(X.feature_names, dtype=object), False
         self._check_weighing(document_weight)
@@ -553,6 +552,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing != "error"
         tags.target_tags.required = True
+        tags.target_tags.positive_only = self.can("grades")
         return tags
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -13,7 +13,6 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses import Loss, SquaredHinge
-from ranksieve.measures import feature_importance, similarity_measure
 from ranksieve.objective import Point, make_objective
 from ranksieve.penalties.similarity import (
     FORMS,
@@ -25,6 +24,7 @@ from ranksieve.penalties.similarity import (
     settle_definiteness,
 )
 from ranksieve.rankers.base import Attributes, Ranker
+from ranksieve.rankers.measures import feature_importance, similarity_measure
 from ranksieve.rankers.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.solvers import Fista, Problem, Result, Solver
 
@@ -109,9 +109,6 @@ class FSMRank(Ranker):
     solves (2). It takes absolute correlations to be positive semidefinite, which they need not be. Constant
     features, which have no correlation, are excluded.
     """
-
-    importance_: FloatArray = field(init=False)
-    similarity_: FloatArray | None = field(init=False)
 
     alpha: NotNegative = 1e-3
     similarity_weight: NotNegative = 1e-3

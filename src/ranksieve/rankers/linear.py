@@ -13,6 +13,7 @@ import numpy as np
 from ranksieve._types import FloatArray, Matrix
 from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.parts import for_queries
 from ranksieve.errors import ParameterError
 from ranksieve.losses import LOSSES, CostSensitiveListMLE, Loss, SquaredHinge
 from ranksieve.objective import Objective, make_objective
@@ -396,15 +397,13 @@ class SparseListMLE(Ranker):
         # L is 0 if no feature varies, and then any other will do.
         return ProximalGradient(self.tol, self.max_iter, accelerated, stop="mapping", lipschitz=first or 1.0)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
+    def _abilities(self) -> Collection[str]:
+        return (*super()._abilities(), "grades")
 
 
 def squared_radii(data: Dataset) -> FloatArray:
     """Per query ¼ Σ_f (max − min of feature f)²: the ball around the middle that holds all its documents."""
-    return data.for_queries(_squared_radii)
+    return for_queries(data, _squared_radii)
 
 
 def _squared_radii(data: Dataset) -> FloatArray:

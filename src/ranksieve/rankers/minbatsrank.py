@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, PathLike
-from ranksieve._util.files import atomic_write
-from ranksieve._util.json_values import decode_json
+from ranksieve._util.files import atomic_write, decode_json
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, QueryWeight, check_finite, query_weights
 from ranksieve.data.inputs import numbered_names

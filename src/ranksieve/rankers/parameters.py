@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol, TypeAlias, Union, get_args, get_ori
 
 import numpy as np
 
-from ranksieve.data.magnitudes import LARGEST, LEAST
+from ranksieve.data.inputs import LARGEST, LEAST
 from ranksieve.errors import ParameterError
 from ranksieve.prepare.missing import RANKER_POLICIES
 from ranksieve.prepare.scaling import NORMALISE

@@ -84,16 +84,12 @@ class Columns:
 
 
 def _input(name: str, first: Any) -> Columns:
-    n = _width(name, first)
+    if isinstance(first, str) or first is None:
+        raise ParameterError(name, first, "the first step must know the features; leave this one out")
+    if not hasattr(first, "n_features_in_"):
+        raise ParameterError(name, first, "is not fitted; fit the pipeline first")
+    n = int(first.n_features_in_)
     return Columns(n, np.arange(n), np.zeros(n), np.ones(n), np.full(n, np.nan))
-
-
-def _width(name: str, step: Any) -> int:
-    if isinstance(step, str) or step is None:
-        raise ParameterError(name, step, "the first step must know the features; leave this one out")
-    if not hasattr(step, "n_features_in_"):
-        raise ParameterError(name, step, "is not fitted; fit the pipeline first")
-    return int(step.n_features_in_)
 
 
 def _after(name: str, step: Any, columns: Columns) -> Columns:
@@ -104,9 +100,12 @@ def _after(name: str, step: Any, columns: Columns) -> Columns:
         for inner, part in step.steps:
             columns = _after(inner, part, columns)
         return columns
-    kind = next((one.__name__ for one in type(step).__mro__ if one.__name__ in STEPS), None)
-    if kind is not None:
-        return STEPS[kind](name, step, columns)
+    for kind in (base.__name__ for base in type(step).__mro__):
+        if kind in SCALERS:
+            _refuse_option(name, step, "clip")
+            return columns.scaled(*SCALERS[kind](step))
+        if kind in STEPS:
+            return STEPS[kind](name, step, columns)
     if hasattr(step, "get_support"):
         return columns.chosen(np.flatnonzero(step.get_support()))
     raise ParameterError(
@@ -122,22 +121,12 @@ def _refuse_option(name: str, step: Any, option: str) -> None:
         raise ParameterError(f"{name}__{option}", True, "a model file cannot hold this")
 
 
-def _standard(name: str, step: Any, columns: Columns) -> Columns:
-    return columns.scaled(step.mean_ if step.with_mean else None, step.scale_)
-
-
-def _min_max(name: str, step: Any, columns: Columns) -> Columns:
-    _refuse_option(name, step, "clip")
-    return columns.scaled(-step.min_ / step.scale_, 1.0 / step.scale_)
-
-
-def _max_abs(name: str, step: Any, columns: Columns) -> Columns:
-    _refuse_option(name, step, "clip")
-    return columns.scaled(None, step.scale_)
-
-
-def _robust(name: str, step: Any, columns: Columns) -> Columns:
-    return columns.scaled(step.center_, step.scale_)
+SCALERS: dict[str, Callable[[Any], tuple[Any, Any]]] = {  # centre and scale
+    "StandardScaler": lambda step: (step.mean_ if step.with_mean else None, step.scale_),
+    "MinMaxScaler": lambda step: (-step.min_ / step.scale_, 1.0 / step.scale_),
+    "MaxAbsScaler": lambda step: (None, step.scale_),
+    "RobustScaler": lambda step: (step.center_, step.scale_),
+}
 
 
 def _imputer(name: str, step: Any, columns: Columns) -> Columns:
@@ -158,18 +147,15 @@ def _function(name: str, step: Any, columns: Columns) -> Columns:
 
 def _by_columns(name: str, step: Any, columns: Columns) -> Columns:
     """A ColumnTransformer: the parts side by side."""
-    names = list(getattr(step, "feature_names_in_", ()))
-    parts = []
-    for inner, part, chosen in step.transformers_:
-        if part == "drop":
-            continue
-        places = _places(chosen, names, len(columns.source))
-        parts.append(_after(inner, part, columns.chosen(places)))
-    joined = (np.concatenate([getattr(part, field) for part in parts]) for field in PER_COLUMN_FIELDS)
+    names, n = list(getattr(step, "feature_names_in_", ())), len(columns.source)
+    parts = [
+        _after(inner, part, columns.chosen(_places(chosen, names, n)))
+        for inner, part, chosen in step.transformers_
+        if part != "drop"
+    ]
+    fields = ("source", "centre", "scale", "fill")
+    joined = (np.concatenate([getattr(part, field) for part in parts]) for field in fields)
     return Columns(columns.width, *joined)
-
-
-PER_COLUMN_FIELDS = ("source", "centre", "scale", "fill")
 
 
 def _places(chosen: Any, names: Sequence[str], n: int) -> IntArray:
@@ -186,10 +172,6 @@ def _places(chosen: Any, names: Sequence[str], n: int) -> IntArray:
 
 
 STEPS: dict[str, Callable[[str, Any, Columns], Columns]] = {
-    "StandardScaler": _standard,
-    "MinMaxScaler": _min_max,
-    "MaxAbsScaler": _max_abs,
-    "RobustScaler": _robust,
     "SimpleImputer": _imputer,
     "FunctionTransformer": _function,
     "ColumnTransformer": _by_columns,

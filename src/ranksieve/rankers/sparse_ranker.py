@@ -40,7 +40,7 @@ from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.transfer import on_device
+from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.model.linear import FittedRanker, LinearModel

@@ -9,7 +9,6 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.path import Progress
-from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.sparse_ranker import SparseRanker
 
 TOL = 1e-4  # which features are in use needs no sharper optimum
@@ -74,7 +73,7 @@ def selection_frequency(
             "refits on a part of the queries need at least 2 that have documents with different labels, "
             f"got {len(queries)}",
         )
-    rng, given = np.random.default_rng(seed), prepared(ranker, data)
+    rng, given = np.random.default_rng(seed), ranker.preparation_.for_learning(data)
     used = np.zeros(given.n_features)
     for done in range(1, n_subsamples + 1):
         part = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
@@ -82,8 +81,3 @@ def selection_frequency(
         if progress is not None:
             progress(done, n_subsamples)
     return used / n_subsamples
-
-
-def prepared(ranker: Ranker, data: Dataset) -> Dataset:
-    """The data as a fitted ranker sees them: missing values filled, features normalised."""
-    return ranker.preparation_.for_learning(data)

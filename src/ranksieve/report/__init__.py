@@ -10,20 +10,9 @@ from ranksieve.report.fit_page import (
     planted_features,
     write_report,
 )
-from ranksieve.report.gains import Gains
-from ranksieve.report.page import certificate, percent, require_extra
+from ranksieve.report.page import Gains, certificate, percent, require_extra
 
 __all__ = [
-    "Content",
-    "Gains",
-    "Planted",
-    "Support",
-    "Unseen",
-    "build_content",
-    "certificate",
-    "content_of_model",
-    "percent",
-    "planted_features",
-    "require_extra",
-    "write_report",
-]
+    "Content", "Gains", "Planted", "Support", "Unseen", "build_content", "certificate", "content_of_model",
+    "percent", "planted_features", "require_extra", "write_report",
+]  # fmt: skip

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.files import atomic_write
-from ranksieve._util.json_values import nonzero_weights
 from ranksieve.choice.budget import DRAWS
 from ranksieve.choice.families import SIZED
-from ranksieve.model.linear import LinearModel, model_from_dict
+from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
-from ranksieve.report.card_words import card_text
 from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, family_title, optimality
-from ranksieve.report.gains import Gains, difference, gain_answers, mean_with_interval
+from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
     OTHER,
     PALETTE,
@@ -28,13 +27,19 @@ from ranksieve.report.page import (
     Column,
     FeatureTable,
     Figure,
+    Gains,
     axis,
     counted,
+    difference,
     faint,
     feature_table,
+    gain_answers,
     layout,
+    line,
     listed,
     log_axis,
+    marks,
+    mean_with_interval,
     metric_text,
     metric_title,
     packed,
@@ -143,15 +148,9 @@ def candidates_figure(ranker: Any) -> Figure:
         _candidates_line(family, PALETTE[k % len(PALETTE)], beyond=family is candidates.beyond)
         for k, family in enumerate(families)
     ]
-    chosen = {
-        "type": "scatter",
-        "x": [len(ranker.support_)],
-        "y": [float(ranker.validation_.mean[ranker.chosen_])],
-        "mode": "markers",
-        "marker": {"size": 14, "symbol": "star", "color": PALETTE[1]},
-        "name": "chosen",
-        "hover": HOVER,
-    }
+    best = float(ranker.validation_.mean[ranker.chosen_])
+    star = {"marker": {"symbol": "star"}, "hover": HOVER}
+    chosen = marks([len(ranker.support_)], [best], "chosen", PALETTE[1], 14, **star)
     look = layout(
         380,
         showlegend=True,
@@ -167,16 +166,9 @@ def _candidates_line(family: Any, colour: str, beyond: bool) -> Figure:
     sizes = [int(size) for size in np.unique(used) if size > 0]
     best = [float(mean[used == size].max()) for size in sizes]
     name = "beyond the budget" if beyond else family_title(family.label)
-    return {
-        "type": "scatter",
-        "x": sizes,
-        "y": best,
-        "mode": "lines+markers",
-        "line": {"color": colour, "width": 2, "dash": "dot" if beyond else "solid"},
-        "marker": {"size": 6, "color": colour},
-        "name": name,
-        "hover": HOVER,
-    }
+    look = {"color": colour, "width": 2, "dash": "dot" if beyond else "solid"}
+    dots = {"mode": "lines+markers", "marker": {"size": 6, "color": colour}}
+    return line(sizes, best, name, colour, hover=HOVER) | dots | {"line": look}
 
 
 MAX_LINES = 60  # weight curves beyond these are neither legible nor worth their bytes
@@ -205,7 +197,6 @@ class Curves:
     points: list[dict[str, float]]
     chosen: int
     metric: str
-    profile: str
     mean: list[float]
     standard_error: list[float]
     test: list[float] = field(default_factory=list)
@@ -229,7 +220,6 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
         points=[nonzero_weights(w, path.feature_names) for w in path.coefs],
         chosen=ranker.chosen_,
         metric=validation.metric,
-        profile=validation.to_dict()["profile"],
         mean=validation.mean.tolist(),
         standard_error=validation.standard_error.tolist(),
     )
@@ -269,10 +259,11 @@ def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
 
 def path_figure(curves: Curves) -> Figure:
     """Held-out metric and number of features, point by point; the page adds the weights of the points."""
-    count = _line(curves, curves.alphas, curves.n_nonzero, "y3", PALETTE[2])
-    count["line"]["shape"] = "hv"
     point = "α = {x:.3g}: " if curves.by == "α" else ""
-    count |= {"name": "features", "hover": f"{point}{{y}} features"}
+    count = line(
+        curves.alphas, curves.n_nonzero, "features", PALETTE[2], yaxis="y3", hover=f"{point}{{y}} features"
+    )
+    count["line"]["shape"] = "hv"
     return {"data": [*_metric_lines(curves), count], "layout": _path_layout(curves)}
 
 
@@ -283,37 +274,16 @@ def _metric_lines(curves: Curves) -> list[Figure]:
     alphas, mean = [curves.alphas[k] for k in shown], [curves.mean[k] for k in shown]
     low = [curves.mean[k] - curves.standard_error[k] for k in shown]
     high = [curves.mean[k] + curves.standard_error[k] for k in shown]
-    metric = metric_title(curves.metric)
-    band = {
-        "type": "band", "x": alphas, "low": low, "high": high, "yaxis": "y2", "color": faint(PALETTE[0])
-    }  # fmt: skip
-    chosen = {
-        "type": "scatter",
-        "x": [curves.alphas[curves.chosen]],
-        "y": [curves.mean[curves.chosen]],
-        "yaxis": "y2",
-        "mode": "markers",
-        "marker": {"size": 10, "color": PALETTE[1]},
-        "name": "chosen",
-        "hover": _hover(curves),
-    }
-    lines = [band, _line(curves, alphas, mean, "y2", PALETTE[0]) | {"name": f"held-out {metric}"}, chosen]
+    metric, place = metric_title(curves.metric), {"yaxis": "y2", "hover": _hover(curves)}
+    chosen, best = [curves.alphas[curves.chosen]], [curves.mean[curves.chosen]]
+    lines = [
+        {"type": "band", "x": alphas, "low": low, "high": high, "yaxis": "y2", "color": faint(PALETTE[0])},
+        line(alphas, mean, f"held-out {metric}", PALETTE[0], **place),
+        marks(chosen, best, "chosen", PALETTE[1], 10, **place),
+    ]
     if curves.test:
-        test = _line(curves, alphas, [curves.test[k] for k in shown], "y2", PALETTE[3])
-        lines.append(test | {"name": f"test {metric}"})
+        lines.append(line(alphas, [curves.test[k] for k in shown], f"test {metric}", PALETTE[3], **place))
     return lines
-
-
-def _line(curves: Curves, x: list[float], y: list[Any], axis: str, colour: str) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "yaxis": axis,
-        "line": {"color": colour, "width": 2},
-        "hover": _hover(curves),
-    }
 
 
 def _hover(curves: Curves) -> str:
@@ -375,9 +345,11 @@ def against_the_best(ranker: Any) -> Gains | None:
 def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> list[Answer]:
     """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
     names = [term["name"] for term in by_weight(model)]
-    which = "None was chosen, so all scores are equal."
-    if names:
-        which = f"{listed(names)}, the largest weight first."
+    which = (
+        f"{listed(names)}, the largest weight first."
+        if names
+        else "None was chosen, so all scores are equal."
+    )
     answers = [Answer(WHICH, f"{len(names)} of {model['n_features']}", which), _sure(ranker, model)]
     if gains is not None:
         answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))
@@ -396,8 +368,7 @@ def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
     rest = [name for name in names if share[name] < OFTEN]
     details = (
         f"{len(names) - len(rest)} of its {counted(len(names), 'feature')} are in the best candidate of at "
-        f"least {percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries, without new "
-        "fits"
+        f"least {percent_text(OFTEN)} of {DRAWS} resamplings of the held-out queries, without new fits"
     )
     doubtful = f"; less sure: {listed(rest, 6)}" if rest else ""
     return Answer(SURE, f"{len(names) - len(rest)} of {len(names)} stable", f"{details}{doubtful}.")
@@ -431,11 +402,9 @@ class Unseen:
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
 DATA = {
-    "train": "training data",
-    "valid": "validation data",
-    "query_weight": "query weights",
+    "train": "training data", "valid": "validation data", "query_weight": "query weights",
     "warm_start": "the model before",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -459,34 +428,119 @@ class Support:
     profile: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Content:
-    """A report: ``model`` as :meth:`LinearModel.to_dict` gives it, metric means by what they describe.
+    """What the page of a fit shows.
 
-    ``choice`` says in words how the model was chosen, ``uncounted`` which lists were too short to guide it,
-    ``profile`` which conventions the metrics follow, ``too_short`` which lists were too short for them,
-    ``headline`` what came of the choice. ``candidates`` is the figure of all candidates. ``costs`` lists what
-    is paid for: name, cost, and the features in use that come with it. ``tested`` says how the
-    model ranks queries that chose nothing, ``changes`` what changed from the model before.
+    Parameters
+    ----------
+    title : str
+        Heading of the page.
+    model : mapping
+        As :meth:`LinearModel.to_dict` gives it.
+    ranker : LinearRanker, optional
+        That has this model: its path, candidates, costs and changes are shown.
+    choice : str
+        How the model was chosen, in words that follow "chosen".
+    evaluations : mapping of str to Evaluation, optional
+        What was measured, by the words that describe it.
+    truth : array, optional
+        Planted weights of synthetic data.
+    support : Support, optional
+        What each feature is worth by itself.
+    gains : Gains, optional
+        The ranker under the name "chosen" against a baseline, query by query.
+    uncounted : str
+        Which queries were too short to guide the choice, as a sentence.
+    test : Unseen, optional
+        How the model ranks queries that chose nothing; the page then begins with this.
+    query_texts : mapping of query id to str, optional
+        The words of the queries that guided the choice.
+    before : str
+        What to call the model that the fit began with.
     """
 
     title: str
     model: Mapping[str, Any]
-    features: FeatureTable
-    answers: Sequence[Answer] = ()
-    curves: Curves | None = None
+    ranker: Any = None
     choice: str = ""
-    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    profile: str = ""
-    planted: Planted | None = None
+    evaluations: Mapping[str, Evaluation] | None = None
+    truth: AnyArray | None = None
+    support: Support | None = None
     gains: Gains | None = None
     uncounted: str = ""
-    too_short: Sequence[str] = ()
-    headline: Sequence[str] = ()
-    candidates: Figure | None = None
-    costs: Sequence[tuple[str, float, Sequence[str]]] = ()
-    tested: str = ""
-    changes: ChangeTable | None = None
+    test: Unseen | None = None
+    query_texts: Mapping[Any, str] | None = None
+    before: str = ""
+
+    @cached_property
+    def features(self) -> FeatureTable:
+        """All features with their weights, and what else is known of each."""
+        if self.ranker is not None:
+            return _feature_table(self.ranker, self.support or Support())
+        model = model_from_dict(self.model)
+        return feature_table([WEIGHT], model.names, {"weight": model.weights})
+
+    @property
+    def answers(self) -> list[Answer]:
+        return fit_answers(self.ranker, self.model, self.gains)
+
+    @cached_property
+    def curves(self) -> Curves | None:
+        """The path, if the ranker has one."""
+        return curves_of_ranker(self.ranker)
+
+    @cached_property
+    def candidates(self) -> Figure | None:
+        """The figure of all candidates."""
+        return candidates_figure(self.ranker) if isinstance(self.ranker, SparseRanker) else None
+
+    @property
+    def planted(self) -> Planted | None:
+        return None if self.truth is None else planted_features(self.truth, self.ranker)
+
+    @property
+    def headline(self) -> list[str]:
+        """What came of the choice."""
+        return choice_sentences(self.ranker, self.choice)
+
+    @property
+    def tested(self) -> str:
+        """How the model ranks queries that chose nothing."""
+        return "" if self.test is None else self.test.sentence
+
+    @property
+    def costs(self) -> list[tuple[str, float, list[str]]]:
+        """What is paid for: name, cost, and the features in use that come with it."""
+        return paid_for(self.ranker)
+
+    @property
+    def changes(self) -> ChangeTable | None:
+        """What changed from the model before."""
+        changes = getattr(self.ranker, "changes_", None)
+        return None if changes is None else change_table(changes, self.before, self.query_texts or {})
+
+    @property
+    def all_evaluations(self) -> dict[str, Evaluation]:
+        """All that was measured, test queries first."""
+        test = {} if self.test is None else {self.test.label: self.test.evaluation}
+        return test | dict(self.evaluations or {})
+
+    @property
+    def measured(self) -> dict[str, Mapping[str, float]]:
+        """Metric means by what they describe."""
+        return {label: one.mean for label, one in self.all_evaluations.items()}
+
+    @property
+    def profile(self) -> str:
+        """The conventions that the metrics follow."""
+        return ", ".join(dict.fromkeys(one.profile.name for one in self.all_evaluations.values()))
+
+    @property
+    def too_short(self) -> list[str]:
+        """Which lists were too short for the metrics."""
+        evaluations = self.all_evaluations.items()
+        return [f"{label}: {short_lists(one)}" for label, one in evaluations if one.too_short]
 
     @property
     def terms(self) -> list[Mapping[str, Any]]:
@@ -541,95 +595,21 @@ def render(content: Content) -> str:
     return render_page("fit.html.j2", data, content=content, colours=colours, metrics=list(metrics))
 
 
-def build_content(
-    ranker: LinearRanker,
-    *,
-    title: str = "Sparse ranker",
-    choice: str = "",
-    evaluations: Mapping[str, Evaluation] | None = None,
-    truth: AnyArray | None = None,
-    support: Support | None = None,
-    gains: Gains | None = None,
-    uncounted: str = "",
-    test: Unseen | None = None,
-    query_texts: Mapping[Any, str] | None = None,
-    before: str = "",
-) -> Content:
-    """The content of a fitted ranker's report.
+def build_content(ranker: LinearRanker, *, title: str = "Sparse ranker", **shown: Any) -> Content:
+    """The page of a fitted ranker; ``shown`` are further fields of :class:`Content`.
 
-    Parameters
-    ----------
-    ranker : LinearRanker
-        Fitted; its path, if it has one, is shown.
-    title : str
-        Heading of the page.
-    choice : str
-        How the point of the path was chosen, in words that follow "chosen".
-    evaluations : mapping of str to Evaluation, optional
-        What was measured, by the words that describe it.
-    truth : array, optional
-        Planted weights of synthetic data.
-    support : Support, optional
-        What each feature is worth by itself.
-    gains : Gains, optional
-        The ranker under the name "chosen" against a baseline, query by query; default the best candidate,
-        within the budget or beyond it, or the densest, on the queries that guided the choice.
-    uncounted : str
-        Which of these queries were too short to count, as a sentence.
-    test : Unseen, optional
-        How the model ranks queries that chose nothing; the page then begins with this.
-    query_texts : mapping of query id to str, optional
-        The words of the queries that guided the choice.
-    before : str
-        What to call the model that the fit began with.
+    Without ``gains``: against the best candidate, within the budget or beyond it, or the densest, on the
+    queries that guided the choice.
     """
-    model = ranker.to_model().to_dict()
-    support = support or Support()
-    gains = gains or against_the_best(ranker)
-    if gains is not None and query_texts:
-        gains = replace(gains, texts=query_texts)
-    told = {} if test is None else {test.label: test.evaluation}
-    changes = getattr(ranker, "changes_", None)
-    return Content(
-        title,
-        model,
-        _feature_table(ranker, support),
-        fit_answers(ranker, model, gains),
-        curves_of_ranker(ranker),
-        choice,
-        planted=None if truth is None else planted_features(truth, ranker),
-        gains=gains,
-        uncounted=uncounted,
-        headline=choice_sentences(ranker, choice),
-        tested="" if test is None else test.sentence,
-        candidates=candidates_figure(ranker) if isinstance(ranker, SparseRanker) else None,
-        costs=paid_for(ranker),
-        changes=None if changes is None else change_table(changes, before, query_texts or {}),
-        **_measured(told | dict(evaluations or {})),
-    )
+    gains, texts = shown.pop("gains", None) or against_the_best(ranker), shown.get("query_texts")
+    if gains is not None and texts:
+        gains = replace(gains, texts=texts)
+    return Content(title, ranker.to_model().to_dict(), ranker, gains=gains, **shown)
 
 
-def content_of_model(
-    model: LinearModel, *, title: str, evaluations: Mapping[str, Evaluation] | None = None
-) -> Content:
-    """The content of the page of a model that no ranker holds, such as a scorecard."""
-    entries, evaluations = model.to_dict(), evaluations or {}
-    return Content(
-        title,
-        entries,
-        feature_table([WEIGHT], model.names, {"weight": model.weights}),
-        fit_answers(None, entries, None),
-        **_measured(evaluations),
-    )
-
-
-def _measured(evaluations: Mapping[str, Evaluation]) -> dict[str, Any]:
-    """Metric means by what they describe, whose conventions they follow, and lists too short for them."""
-    return {
-        "measured": {label: dict(evaluation.mean) for label, evaluation in evaluations.items()},
-        "profile": ", ".join(dict.fromkeys(one.profile.name for one in evaluations.values())),
-        "too_short": [f"{label}: {short_lists(one)}" for label, one in evaluations.items() if one.too_short],
-    }
+def content_of_model(model: LinearModel, **shown: Any) -> Content:
+    """The page of a model that no ranker holds, such as a scorecard; ``shown`` as in :class:`Content`."""
+    return Content(model=model.to_dict(), **shown)
 
 
 def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
@@ -650,12 +630,10 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
         Column("cost", "cost", "{:g}".format, "What the feature costs; features of a group share one cost."),
     )
-    sure = getattr(ranker, "confidence_", None)
-    frequency = None if sure is None else sure.frequency
     names, costs = ranker._names(), getattr(ranker, "costs_", None)
     values = {
         "weight": ranker.coef_,
-        "frequency": frequency,
+        "frequency": getattr(getattr(ranker, "confidence_", None), "frequency", None),
         "strength": support.strength,
         "cost": None if costs is None else costs.columns(names).of_each,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +17,9 @@ from ranksieve.report.page import (
     axis,
     counted,
     layout,
+    line,
     listed,
+    marks,
     metric_text,
     metric_title,
     percent_text,
@@ -40,23 +41,21 @@ def frontier_figure(frontier: Mapping[str, Any]) -> Figure:
     candidates, x = frontier["points"], paid_in(frontier)
     optimal = sorted((c for c in candidates if c["optimal"]), key=lambda c: (c[x], -c["mean"]))
     others = [c for c in candidates if not c["optimal"]]
+    front = pareto_front(optimal, x)
     bought = "cost" if x == "cost" else "number of features"
     colours = [] if not optimal else _shades([c["n_features"] for c in optimal])
     words = "Pareto-optimal (orange: few features, blue: many)" if x == "cost" else "Pareto-optimal"
+    dominated = [f"{counted(c['n_features'], 'feature')}, {c['family']}, dominated" for c in others]
+    names = [
+        f"{counted(c['n_features'], 'feature')}: {shortened(c['features'], SHOWN_NAMES)}" for c in optimal
+    ]
+    grey = {"marker": {"opacity": 0.45}, "text": dominated, "hover": HOVER}
+    steps = line(*_places(front, x), f"best for its {bought}", PALETTE[2])
+    steps["line"]["shape"] = "hv"
     traces = [
-        _scatter(others, x, "markers", "dominated: another is as good for less")
-        | {"marker": {"size": 5, "color": OTHER, "opacity": 0.45}, "hover": HOVER}
-        | {"text": [f"{counted(c['n_features'], 'feature')}, {c['family']}, dominated" for c in others]},
-        _scatter(pareto_front(optimal, x), x, "lines", f"best for its {bought}")
-        | {"line": {"shape": "hv", "width": 2, "color": PALETTE[2]}},
-        _scatter(optimal, x, "markers", words)
-        | {"marker": {"size": 9, "color": colours}, "hover": HOVER}
-        | {
-            "text": [
-                f"{counted(c['n_features'], 'feature')}: {shortened(c['features'], SHOWN_NAMES)}"
-                for c in optimal
-            ]
-        },
+        marks(*_places(others, x), "dominated: another is as good for less", OTHER, 5, **grey),
+        steps,
+        marks(*_places(optimal, x), words, colours, 9, text=names, hover=HOVER),
     ]
     look = layout(
         460,
@@ -85,9 +84,8 @@ def _shades(counts: Sequence[int]) -> list[str]:
     return ["#{:02x}{:02x}{:02x}".format(*rgb) for rgb in mixed.round().astype(int).tolist()]
 
 
-def _scatter(candidates: Sequence[Candidate], x: str, mode: str, name: str) -> Figure:
-    places = {"x": [c[x] for c in candidates], "y": [c["mean"] for c in candidates]}
-    return {"type": "scatter", **places, "mode": mode, "name": name}
+def _places(candidates: Sequence[Candidate], x: str) -> tuple[list[float], list[float]]:
+    return [c[x] for c in candidates], [c["mean"] for c in candidates]
 
 
 def pareto_front(candidates: Sequence[Candidate], cost: str, value: str = "mean") -> list[Candidate]:
@@ -100,46 +98,34 @@ def pareto_front(candidates: Sequence[Candidate], cost: str, value: str = "mean"
 NEARLY = 0.99  # of the best metric
 
 
-@dataclass(frozen=True)
-class FrontierPage:
-    """What the template shows."""
-
-    found: Mapping[str, Any]
-    title: str = "What features and cost buy"
-
-    @property
-    def priced(self) -> bool:
-        return paid_in(self.found) == "cost"
-
-    @property
-    def metric(self) -> str:
-        return metric_title(self.found["metric"])
-
-    @property
-    def steps(self) -> Sequence[Mapping[str, Any]]:
-        return frontier_steps(self.found)
-
-    @property
-    def sentences(self) -> list[str]:
-        """The best there is, and the first step that is nearly as good."""
-        points, steps = self.found["points"], self.steps
-        if not steps:
-            return [f"None of the {counted(len(points), 'model')} uses a feature."]
-        best, nearly = steps[-1], next(s for s in steps if s["mean"] >= NEARLY * steps[-1]["mean"])
-        told = [f"The best held-out {self.metric} is {metric_text(best['mean'])}, with {self._paid(best)}."]
-        if nearly is not best:
-            share = percent_text(NEARLY)
-            told.append(f"{share} of it takes {self._paid(nearly)}: {listed(nearly['features'], 8)}.")
-        optimal = sum(point["optimal"] for point in points)
-        compared = counted(len(points), "model was", "models were")
-        return [*told, f"{compared} compared; {optimal} are best for what they use."]
-
-    def _paid(self, step: Mapping[str, Any]) -> str:
-        price = f" at a cost of {step['cost']:g}" if self.priced else ""
-        return counted(step["n_features"], "feature") + price
-
-
-def frontier_page(found: Mapping[str, Any]) -> str:
+def frontier_page(frontier: Mapping[str, Any]) -> str:
     """The page as text, of what :meth:`ranksieve.Frontier.to_dict` gives."""
-    data = {"figures": {"frontier": frontier_figure(found)}}
-    return render_page("frontier.html.j2", data, content=FrontierPage(found), version=__version__)
+    content = {
+        "found": frontier, "title": "What features and cost buy", "priced": paid_in(frontier) == "cost",
+        "metric": metric_title(frontier["metric"]), "steps": frontier_steps(frontier),
+        "sentences": _sentences(frontier),
+    }  # fmt: skip
+    data = {"figures": {"frontier": frontier_figure(frontier)}}
+    return render_page("frontier.html.j2", data, content=content, version=__version__)
+
+
+def _sentences(frontier: Mapping[str, Any]) -> list[str]:
+    """The best there is, and the first step that is nearly as good."""
+    points, steps, metric = frontier["points"], frontier_steps(frontier), metric_title(frontier["metric"])
+    if not steps:
+        return [f"None of the {counted(len(points), 'model')} uses a feature."]
+    best, nearly = steps[-1], next(s for s in steps if s["mean"] >= NEARLY * steps[-1]["mean"])
+    sentences = [f"The best held-out {metric} is {metric_text(best['mean'])}, with {_price(best)}."]
+    if nearly is not best:
+        names = listed(nearly["features"], 8)
+        sentences.append(f"{percent_text(NEARLY)} of it takes {_price(nearly)}: {names}.")
+    optimal, compared = (
+        sum(point["optimal"] for point in points),
+        counted(len(points), "model was", "models were"),
+    )
+    return [*sentences, f"{compared} compared; {optimal} are best for what they use."]
+
+
+def _price(step: Mapping[str, Any]) -> str:
+    cost = "" if step["cost"] is None else f" at a cost of {step['cost']:g}"
+    return counted(step["n_features"], "feature") + cost

@@ -10,7 +10,7 @@ from typing import Any
 
 from ranksieve._version import __version__
 from ranksieve.data.describe import Description
-from ranksieve.inspection import FeatureFigures, Inspection
+from ranksieve.inspection import Inspection
 from ranksieve.prepare.scaling import TOO_DIFFERENT
 from ranksieve.report.page import MAX_ROWS, Answer, counted, listed, metric_title, percent_text, render_page
 
@@ -23,9 +23,11 @@ MANY_LABELS = 64
 
 def remarks(figures: Description, inspection: Inspection, texts: Sequence[str] = ()) -> list[str]:
     """What may make trouble later, the worst first."""
-    return [words for check in CHECKS for words in check(figures, inspection)] + (
-        [f"Text columns, kept beside the features: {listed(list(texts))}."] if texts else []
-    )
+    sentences = [words for check in CHECKS for words in check(figures, inspection)]
+    return [
+        *sentences,
+        *([f"Text columns, kept beside the features: {listed(list(texts))}."] if texts else []),
+    ]
 
 
 def between(found: Mapping[str, Any]) -> str:
@@ -83,17 +85,14 @@ def _missing(figures: Description, inspection: Inspection) -> Iterator[str]:
     never = [one.name for one in inspection.features if one.missing == 1]
     if never:
         yield f"{listed(never, NAMED)} {_verb(never, 'has', 'have')} no value in any row."
-    some = sorted((one for one in inspection.features if OFTEN_MISSING <= one.missing < 1), key=_by_missing)
+    some = [one for one in inspection.features if OFTEN_MISSING <= one.missing < 1]
+    some.sort(key=lambda one: -one.missing)
     if some:
         shares = [f"{percent_text(one.missing)} of {one.name}" for one in some]
         yield (
             f"{listed(shares, NAMED)} {_verb(some, 'is', 'are')} missing: fit fills them with means; "
             "--missing indicator also tells the model that they are missing."
         )
-
-
-def _by_missing(one: FeatureFigures) -> float:
-    return -one.missing
 
 
 def _scales(figures: Description, inspection: Inspection) -> Iterator[str]:
@@ -137,14 +136,8 @@ def _verb(names: Sequence[object], one: str, more: str) -> str:
 
 
 CHECKS: tuple[Callable[[Description, Inspection], Iterator[str]], ...] = (
-    _answers,
-    _infinite,
-    _labels,
-    _queries,
-    _missing,
-    _scales,
-    _same,
-)
+    _answers, _infinite, _labels, _queries, _missing, _scales, _same,
+)  # fmt: skip
 
 
 FLAGS = {"constant": "constant", "constant_within_queries": "constant within queries"}
@@ -161,74 +154,44 @@ class Bar:
     share: float
 
 
-@dataclass(frozen=True)
-class InspectPage:
-    """What the template shows."""
-
-    found: Mapping[str, Any]
-    source: str
-
-    @property
-    def title(self) -> str:
-        return f"What {Path(self.source).name} holds"
-
-    @property
-    def metric(self) -> str:
-        return metric_title(self.found["metric"])
-
-    @property
-    def answers(self) -> list[Answer]:
-        """How much there is, what is learned from, what is missing."""
-        found = self.found
-        lengths = f"{found['list_length_min']} to {found['list_length_max']}"
-        without = found["n_queries_without_pairs"]
-        partly = sum(one["missing"] > 0 for one in found["features"])
-        return [
-            Answer(
-                "How much?",
-                f"{found['n_docs']:,} documents",
-                f"{found['n_queries']:,} queries of {lengths} documents, {found['list_length_median']:g} in "
-                f"the median; {found['n_features']} features.",
-            ),
-            Answer(
-                "What is learned from?",
-                f"{found['n_pairs']:,} pairs",
-                "Pairs of documents of one query with different labels; "
-                f"{counted(without, 'query has', 'queries have')} none.",
-            ),
-            Answer(
-                "What is missing?",
-                percent_text(found["n_missing"] / (found["n_docs"] * found["n_features"])) + " of the values",
-                f"{partly} of {found['n_features']} features have missing values; "
-                f"{percent_text(found['zero_share'])} of all values are 0.",
-            ),
-        ]
-
-    @property
-    def between(self) -> str:
-        return between(self.found)
-
-    @property
-    def labels(self) -> list[Bar]:
-        """How often each label occurs."""
-        return _bars(list(self.found["label_counts"].items()))
-
-    @property
-    def lengths(self) -> list[Bar]:
-        """How many queries have lists of these lengths."""
-        return _bars([(_range(*ends), count) for *ends, count in self.found["list_lengths"]])
-
-    @property
-    def features(self) -> list[Mapping[str, Any]]:
-        """The features that rank best alone first."""
-        ranked = sorted(self.found["features"], key=lambda one: -one["metric"])
-        return [{**one, "flag": _flag(one), "bars": _heights(one["histogram"])} for one in ranked[:MAX_ROWS]]
-
-
 def inspect_page(found: Mapping[str, Any], source: str) -> str:
     """The page of what ``ranksieve inspect --json`` prints."""
-    content = InspectPage(found, source)
+    ranked = sorted(found["features"], key=lambda one: -one["metric"])
+    content = {
+        "found": found,
+        "title": f"What {Path(source).name} holds",
+        "metric": metric_title(found["metric"]),
+        "answers": _page_answers(found),
+        "between": between(found),
+        "labels": _bars(list(found["label_counts"].items())),
+        "lengths": _bars([(_range(*ends), count) for *ends, count in found["list_lengths"]]),
+        "features": [
+            {**one, "flag": _flag(one), "bars": _heights(one["histogram"])} for one in ranked[:MAX_ROWS]
+        ],
+    }
     return render_page("inspect.html.j2", {"figures": {}}, content=content, version=__version__, down=DOWN)
+
+
+def _page_answers(found: Mapping[str, Any]) -> list[Answer]:
+    """How much there is, what is learned from, what is missing."""
+    lengths = f"{found['list_length_min']} to {found['list_length_max']}"
+    without = counted(found["n_queries_without_pairs"], "query has", "queries have")
+    partly = sum(one["missing"] > 0 for one in found["features"])
+    missing = percent_text(found["n_missing"] / (found["n_docs"] * found["n_features"]))
+    how_much = (
+        f"{found['n_queries']:,} queries of {lengths} documents, {found['list_length_median']:g} in "
+        f"the median; {found['n_features']} features."
+    )
+    learned = f"Pairs of documents of one query with different labels; {without} none."
+    what_lacks = (
+        f"{partly} of {found['n_features']} features have missing values; "
+        f"{percent_text(found['zero_share'])} of all values are 0."
+    )
+    return [
+        Answer("How much?", f"{found['n_docs']:,} documents", how_much),
+        Answer("What is learned from?", f"{found['n_pairs']:,} pairs", learned),
+        Answer("What is missing?", f"{missing} of the values", what_lacks),
+    ]
 
 
 def _bars(counts: Sequence[tuple[str, int]]) -> list[Bar]:

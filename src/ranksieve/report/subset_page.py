@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ranksieve._version import __version__
@@ -18,7 +17,9 @@ from ranksieve.report.page import (
     counted,
     faint,
     layout,
+    line,
     listed,
+    marks,
     metric_text,
     metric_title,
     percent,
@@ -89,20 +90,12 @@ def screening_sentences(size: Mapping[str, Any], parameters: Mapping[str, Any]) 
     better = "better set within these limits" if asked_limits(parameters) else "better set"
     if size["relative_gap"] <= ROUNDING:
         return []
-    sentences = []
-    if size["never"]:
-        verb = "is" if len(size["never"]) == 1 else "are"
-        sentences.append(
-            f"{counted(len(size['never']), 'feature')} {verb} provably in no {better}: "
-            f"{listed(size['never'], 12)}."
-        )
-    if size["always"]:
-        verb = "is" if len(size["always"]) == 1 else "are"
-        sentences.append(
-            f"{counted(len(size['always']), 'feature')} {verb} provably in every {better}: "
-            f"{listed(size['always'], 12)}."
-        )
-    return sentences
+    count = {key: counted(len(size[key]), "feature is", "features are") for key in ("never", "always")}
+    return [
+        f"{count[key]} provably in {which} {better}: {listed(size[key], 12)}."
+        for which, key in (("no", "never"), ("every", "always"))
+        if size[key]
+    ]
 
 
 def tie_sentences(size: Mapping[str, Any]) -> list[str]:
@@ -117,87 +110,52 @@ def tie_sentences(size: Mapping[str, Any]) -> list[str]:
 HOVER = "{name}\n{x} features: {y:.6g}"
 MARKED = "{y}, best set of {x}: weight {data:.4g}"
 ROW = 22  # pixels per feature in the picture of the sets
-
-
-@dataclass(frozen=True)
-class SubsetPage:
-    """What the template shows."""
-
-    found: Mapping[str, Any]
-
-    @property
-    def title(self) -> str:
-        first, last = self.sizes[0]["max_features"], self.sizes[-1]["max_features"]
-        what = f"{first} to {last} features" if last > first else f"{first} feature{'s' if first > 1 else ''}"
-        return f"The best {what} of {self.found['n_features']}"
-
-    @property
-    def sizes(self) -> Sequence[Mapping[str, Any]]:
-        return self.found["sizes"]  # type: ignore[no-any-return]
-
-    @property
-    def metric(self) -> str:
-        return metric_title(self.found["metric"])
-
-    @property
-    def answers(self) -> list[Answer]:
-        """Which size ranks best, what is proven, at what effort."""
-        best = max(self.sizes, key=lambda size: size["mean"])
-        proven = [size for size in self.sizes if size["relative_gap"] <= ROUNDING]
-        widest = max(self.sizes, key=lambda size: size["relative_gap"])
-        rest = (
-            ""
-            if len(proven) == len(self.sizes)
-            else f" The widest gap is {percent(widest['relative_gap'])}, at {widest['max_features']}."
-        )
-        nodes, limits = sum(size["n_nodes"] for size in self.sizes), that(asked_limits(self.found["limits"]))
-        return [
-            Answer(
-                "Which size ranks best?",
-                f"{len(best['features'])} features",
-                f"Held-out {self.metric} {metric_text(best['mean'])} with {listed(best['features'], 10)}.",
-            ),
-            Answer(
-                "What is proven?",
-                f"{len(proven)} of {len(self.sizes)} sizes",
-                f"For these sizes no other set{limits} has a lower training objective.{rest}",
-            ),
-            Answer(
-                "At what effort?",
-                counted(nodes, "region"),
-                "So many regions of sets were bounded, until no bound was below the best set or time was up.",
-            ),
-        ]
-
-    def sentences(self, size: Mapping[str, Any]) -> list[str]:
-        """All that is proven of one size."""
-        limits = self.found["limits"]
-        proven = [subset_sentence(size, limits)]
-        return [*proven, *screening_sentences(size, limits), *tie_sentences(size)]
+SIGNED_MARKS = (
+    ("positive weight", 1, "square", PALETTE[0]),
+    ("negative weight", -1, "square-open", PALETTE[3]),
+)
 
 
 def subset_page(found: Mapping[str, Any]) -> str:
     """The page as text, of what :func:`ranksieve.cli.subset.subset_data` gives."""
+    sizes, limits, metric = found["sizes"], found["limits"], metric_title(found["metric"])
+    first, last = sizes[0]["max_features"], sizes[-1]["max_features"]
+    what = f"{first} to {last} features" if last > first else f"{first} feature{'s' if first > 1 else ''}"
+
+    def sentences(size: Mapping[str, Any]) -> list[str]:
+        proven = [subset_sentence(size, limits)]
+        return [*proven, *screening_sentences(size, limits), *tie_sentences(size)]
+
+    title = f"The best {what} of {found['n_features']}"
+    content = {"found": found, "title": title, "sizes": sizes, "metric": metric, "sentences": sentences}
+    content["answers"] = _answers(sizes, limits, metric)
     figures = {
-        "objective": _objective_figure(found["sizes"]),
+        "objective": _objective_figure(sizes),
         "metric": _metric_figure(found),
-        "sets": _sets_figure(found["sizes"]),
+        "sets": _sets_figure(sizes),
     }
-    return render_page("subset.html.j2", {"figures": figures}, content=SubsetPage(found), version=__version__)
+    return render_page("subset.html.j2", {"figures": figures}, content=content, version=__version__)
+
+
+def _answers(sizes: Sequence[Mapping[str, Any]], limits: Mapping[str, Any], metric: str) -> list[Answer]:
+    """Which size ranks best, what is proven, at what effort."""
+    best, widest = (max(sizes, key=lambda size: size[key]) for key in ("mean", "relative_gap"))
+    n_proven = sum(size["relative_gap"] <= ROUNDING for size in sizes)
+    ranks = f"Held-out {metric} {metric_text(best['mean'])} with {listed(best['features'], 10)}."
+    proven = f"For these sizes no other set{that(asked_limits(limits))} has a lower training objective."
+    if n_proven < len(sizes):
+        proven += f" The widest gap is {percent(widest['relative_gap'])}, at {widest['max_features']}."
+    effort = "So many regions of sets were bounded, until no bound was below the best set or time was up."
+    return [
+        Answer("Which size ranks best?", f"{len(best['features'])} features", ranks),
+        Answer("What is proven?", f"{n_proven} of {len(sizes)} sizes", proven),
+        Answer("At what effort?", counted(sum(size["n_nodes"] for size in sizes), "region"), effort),
+    ]
 
 
 def _line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, **options: Any) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": x,
-        "y": y,
-        "name": name,
-        "line": {"color": colour, "width": 2},
-        "marker": {"color": colour, "size": 7},
-        "hover": HOVER,
-        **options,
-    }
+    look = {"mode": "lines+markers", "marker": {"color": colour, "size": 7}, "hover": HOVER}
+    return line(x, y, name, colour, **look, **options)
 
 
 def _look(height: int, y: str, **options: Any) -> dict[str, Any]:
@@ -235,21 +193,12 @@ def _sets_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
             known, uses = first.get(name, (size["max_features"], 0))
             first[name] = (known, uses + 1)
     rows = sorted(first, key=lambda name: (first[name][0], -first[name][1], name))
-    marks = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": words,
-            "x": [size["max_features"] for size in sizes for w in size["weights"].values() if sign * w > 0],
-            "y": [name for size in sizes for name, w in size["weights"].items() if sign * w > 0],
-            "customdata": [w for size in sizes for w in size["weights"].values() if sign * w > 0],
-            "marker": {"symbol": symbol, "size": 12, "color": colour},
-            "hover": MARKED,
-        }
-        for words, sign, symbol, colour in (
-            ("positive weight", 1, "square", PALETTE[0]),
-            ("negative weight", -1, "square-open", PALETTE[3]),
-        )
-    ]
-    names = {"type": "category", "categories": rows[::-1]}
-    return {"data": marks, "layout": _look(100 + ROW * len(rows), "", **names)}
+    cells = [(size["max_features"], name, w) for size in sizes for name, w in size["weights"].items()]
+    traces = []
+    for words, sign, symbol, colour in SIGNED_MARKS:
+        shown = [cell for cell in cells if sign * cell[2] > 0]
+        k, names, weights = ([cell[part] for cell in shown] for part in range(3))
+        look = {"marker": {"symbol": symbol}, "customdata": weights, "hover": MARKED}
+        traces.append(marks(k, names, words, colour, 12, **look))
+    places = {"type": "category", "categories": rows[::-1]}
+    return {"data": traces, "layout": _look(100 + ROW * len(rows), "", **places)}

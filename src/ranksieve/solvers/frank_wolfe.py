@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Move:
             d[j] += amount
         return d
 
-    def scores(self, objective: Objective, point: Point) -> FloatArray:
+    def scores(self, objective: Objective, point: Point) -> Any:
         """X·direction, from the scores at w and a column or two."""
         s = self.share * point.scores
         for j, amount in self.amounts.items():

@@ -151,8 +151,9 @@ class Ftrl(Solver):
         if not isinstance(start, FtrlState | None):
             raise ParameterError("start", start, "must be an FtrlState for the solver ftrl")
         state = FtrlState.zeros(problem.n_features) if start is None else start
+        features: Any = objective.features  # a FeatureMatrix: nothing else offers "rows"
         passes = Passes(
-            objective.features.X, objective.loss.queries, objective.loss.level, objective.loss.weight,
+            features.X, objective.loss.queries, objective.loss.level, objective.loss.weight,
             objective.loss.mass,
         )  # fmt: skip
         while True:

@@ -17,8 +17,7 @@ from ranksieve.data.dataset import Dataset, QueryWeight, query_weights
 from ranksieve.model.linear import FittedRanker, LinearModel, model_of
 from ranksieve.path import Progress
 from ranksieve.verification.case import Case, NotChecked, NotGiven, Verdict, statement
-from ranksieve.verification.claims import check_budget, check_data, check_metrics
-from ranksieve.verification.proofs import PROOFS, check_certificate
+from ranksieve.verification.claims import PROOFS, check_budget, check_certificate, check_data, check_metrics
 
 __all__ = ["CLAIMS", "PROOFS", "Case", "NotChecked", "NotGiven", "Verdict", "Verification", "verify"]
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.json_values import plain
+from ranksieve._util.files import plain
 from ranksieve._util.messages import shortened
 from ranksieve.budgeted import BudgetedRanker
-from ranksieve.data.dataset import Dataset, counted, joined
+from ranksieve.data.dataset import Dataset, counted
 from ranksieve.data.features import named_signs
 from ranksieve.errors import DataError, ParameterError, in_python
 from ranksieve.gpu import check_device
-from ranksieve.gpu.transfer import rounded
+from ranksieve.gpu.matrix import rounded
 from ranksieve.methods import METHODS, ranker_classes
 from ranksieve.metrics import PROFILES
-from ranksieve.model.linear import LinearModel, model_from_dict
+from ranksieve.model.linear import LinearModel, as_settings, model_from_dict
 from ranksieve.path import Progress
 from ranksieve.penalties import PENALTIES
 from ranksieve.prepare import Preparation
@@ -81,8 +81,8 @@ class LeftOut(NotGiven):
 
 
 @contextmanager
-def told_if_damaged(what: str) -> Iterator[None]:
-    """Say that something could not be done with what the file holds, which may be anything."""
+def not_checked_if_damaged(what: str) -> Iterator[None]:
+    """Turn errors of values in the file, which may be anything, into NotChecked."""
     try:
         yield
     except DAMAGED as error:
@@ -105,7 +105,6 @@ def _shown(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, int | float) else str(value)
 
 
-INFINITIES = {repr(number): number for number in (np.inf, -np.inf)}  # which JSON holds as text
 NAMED: dict[str, Collection[str]] = {  # parameters that may be objects, and the texts that they may be
     "penalty": PENALTIES, "profile": PROFILES, "base": (), "feature_costs": (),
 }  # fmt: skip
@@ -113,12 +112,8 @@ CHOICE = "choice"  # the parameter that tells how a BudgetedRanker chose among t
 BUDGET = ("max_features", "max_cost", "feature_costs")
 PREPARATION = ("normalise", "missing")
 STATED = {
-    "family": "family",
-    "alpha": "α",
-    "ridge": "ridge",
-    "features": "features",
-    "weights": "ℓ1 weights",
-}
+    "family": "family", "alpha": "α", "ridge": "ridge", "features": "features", "weights": "ℓ1 weights",
+}  # fmt: skip
 SHOWN = 8  # names or numbers
 OWN = "{} of the choice is the caller's own, which the file does not hold"
 
@@ -131,23 +126,23 @@ def is_budgeted(model: LinearModel) -> bool:
 def learner_of(model: LinearModel) -> LinearRanker:
     """The ranker whose problem the certificate states, not fitted; how it was chosen plays no part there."""
     left_out = (CHOICE, *BUDGET) if is_budgeted(model) else ()
-    held = {name: value for name, value in model.parameters.items() if name not in left_out}
+    parameters = {name: value for name, value in model.parameters.items() if name not in left_out}
     if ranker_class(model.method).uses_valid:
-        held |= {"profile": "standard"}
-    return _ranker(model.method, held)
+        parameters |= {"profile": "standard"}
+    return _ranker(model.method, parameters)
 
 
 def chooser_of(model: LinearModel) -> LinearRanker:
     """The ranker whose ``fit`` gave the model, with all its choices; not fitted."""
     if is_budgeted(model):
-        with told_if_damaged("the choice cannot be made again"):
+        with not_checked_if_damaged("the choice cannot be made again"):
             return _budgeted(model.parameters)
-    held = dict(model.parameters)
+    parameters = dict(model.parameters)
     if ranker_class(model.method).uses_valid:
         if model.chosen_by is None:
             raise NotChecked(OWN.format("the profile"))
-        held["profile"] = model.chosen_by["profile"]  # that of the data, if none was asked for
-    ranker = _ranker(model.method, held)
+        parameters["profile"] = model.chosen_by["profile"]  # that of the data, if none was asked for
+    ranker = _ranker(model.method, parameters)
     try:
         check_device(ranker.device)
     except ValueError as error:
@@ -157,34 +152,32 @@ def chooser_of(model: LinearModel) -> LinearRanker:
 
 def statement(model: LinearModel) -> str:
     """The problem that the file states, in a sentence: what its proof and its metrics are about."""
-    parts = [f"{name} = {_in_words(value)}" for name, value in _asked(model).items()]
-    of_fit = {name: model.certificate[name] for name in STATED if name in model.certificate}
-    parts += [f"{title} {_in_words(of_fit[name])}" for name, title in STATED.items() if name in of_fit]
+    try:
+        usual = plain(ranker_class(model.method)().get_params(deep=False))
+    except NotChecked:
+        usual = {}
+    parts = [
+        f"{name} = {_in_words(value)}"
+        for name, value in model.parameters.items()
+        if name != "ridge_scales" and value != {} and usual.get(name, ()) != value
+    ]
+    proof = model.certificate
+    parts += [f"{title} {_in_words(proof[name])}" for name, title in STATED.items() if name in proof]
     if model.card is not None and model.chosen_by is not None:
         parts.append("its model was chosen by {metric} ({profile})".format_map(model.chosen_by))
     return f"The claims are about the problem that the file states: {'; '.join([model.method, *parts])}."
 
 
-def _asked(model: LinearModel) -> dict[str, Any]:
-    """The parameters that are not the defaults of the method."""
-    try:
-        usual = plain(ranker_class(model.method)().get_params(deep=False))
-    except NotChecked:
-        usual = {}
-    given = {name: value for name, value in model.parameters.items() if name != "ridge_scales"}
-    return {name: value for name, value in given.items() if usual.get(name, ()) != value and value != {}}
-
-
 def _in_words(value: Any) -> str:
-    """A parameter, and of many numbers how many they are, the least and the greatest."""
+    """A parameter; many numbers by their count, the least and the greatest."""
     if not isinstance(value, Mapping | list):
         return f"{value:g}" if isinstance(value, float) else str(value)
-    numbers = [_with_infinities(one) for one in (value.values() if isinstance(value, Mapping) else value)]
+    named = isinstance(value, Mapping)
+    numbers = as_settings(list(value.values()) if isinstance(value, Mapping) else value)
     if len(value) > SHOWN and all(isinstance(one, int | float) for one in numbers):
         return f"{len(value)} numbers from {min(numbers):g} to {max(numbers):g}"
-    if isinstance(value, Mapping):
-        return shortened([f"{name} {_in_words(one)}" for name, one in value.items()], SHOWN) or "none"
-    return shortened([_in_words(one) for one in value], SHOWN) or "none"
+    words = [f"{name} {_in_words(value[name])}" if named else _in_words(name) for name in value]
+    return shortened(words, SHOWN) or "none"
 
 
 def ranker_class(method: str) -> type[LinearRanker]:
@@ -201,9 +194,9 @@ def _budgeted(parameters: Mapping[str, Any]) -> LinearRanker:
         raise NotChecked(OWN.format("the grid"))
     if "profile" not in choice:
         raise NotChecked(OWN.format("the profile"))
-    held = {name: value for name, value in parameters.items() if name in (*BUDGET, *PREPARATION)}
-    how = {name: value for name, value in choice.items() if name not in ("parameters", "candidates")}
-    return _checked(BudgetedRanker(**_revived(held | how), parameters=_revived(choice["parameters"])))
+    own = {name: value for name, value in parameters.items() if name in (*BUDGET, *PREPARATION)}
+    own |= {name: value for name, value in choice.items() if name not in ("parameters", "candidates")}
+    return _checked(BudgetedRanker(**_revived(own), parameters=_revived(choice["parameters"])))
 
 
 def _ranker(method: str, parameters: Mapping[str, Any]) -> LinearRanker:
@@ -216,24 +209,18 @@ def _ranker(method: str, parameters: Mapping[str, Any]) -> LinearRanker:
 
 def _revived(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as rankers take them; of an object of the caller's own the file holds a text alone."""
-    values = {name: _with_infinities(value) for name, value in parameters.items()}
+    values: dict[str, Any] = as_settings(dict(parameters))
     for name, known in NAMED.items():
         if isinstance(value := values.get(name), str) and value not in known:
             raise NotChecked(f"{name} is an object of the caller's own, which the file does not hold")
     if isinstance(base := values.get("base"), Mapping):
-        with told_if_damaged("base cannot be made"):
+        with not_checked_if_damaged("base cannot be made"):
             values["base"] = _ranker(base["method"], base["parameters"])
     return values
 
 
-def _with_infinities(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_with_infinities(one) for one in value]
-    return INFINITIES.get(value, value) if isinstance(value, str) else value
-
-
 def _checked(ranker: LinearRanker) -> LinearRanker:
-    with told_if_damaged("it cannot be fitted like that"):
+    with not_checked_if_damaged("it cannot be fitted like that"):
         check_parameters(ranker)
     return ranker
 
@@ -242,11 +229,9 @@ EVALUATION = 1e-12  # share of an objective by which evaluations at the same wei
 FIT = 1e-9  # share of a number by which two fits may differ
 SAME_WEIGHT = 1e-6  # share of the largest weight: what rounding may grow to in the steps of a solver
 PARTS = {
-    "train": "training data",
-    "valid": "validation data",
-    "query_weight": "query weights",
+    "train": "training data", "valid": "validation data", "query_weight": "query weights",
     "warm_start": "the model before",
-}
+}  # fmt: skip
 GIVEN = ("valid", "query_weight", "warm_start")  # parameters of verify
 COST = "cost"  # the one metric that takes no fit to measure
 BY_FIT = ("alpha", "ridge", "family", "features", "weights")  # of a problem: what only the fit determines
@@ -296,11 +281,8 @@ class Case:
         """Refuse a damaged model file, and data that the model cannot have been fitted on."""
         model = self.model
         if not isinstance(model, LinearModel) or not (model.data or model.certificate or model.metrics):
-            raise ParameterError(
-                "model",
-                model,
-                "has no claims to verify: it names neither its training data nor what was proven or measured",
-            )
+            reason = "has no claims to verify: no training data, and nothing proven or measured"
+            raise ParameterError("model", model, reason)
         model_from_dict(model.to_dict())
         for name in GIVEN:
             if (value := getattr(self, name)) is not None and name not in model.data:
@@ -311,10 +293,8 @@ class Case:
                 continue
             if not isinstance(part, Dataset):
                 raise ParameterError(name, part, "must be a Dataset; give Dataset(X, y, qid)")
-            if part.n_features != model.n_features:
-                widths = (
-                    f"the data have {part.n_features} features, the model was fitted on {model.n_features}"
-                )
+            if (width := part.n_features) != model.n_features:
+                widths = f"the data have {width} features, the model was fitted on {model.n_features}"
                 raise DataError(part.source, None, widths)
             model._located(part)  # names the features that the data lack
 
@@ -334,7 +314,7 @@ class Case:
         data, weight = self.learned_from(learner.normalise, learner.missing)
         if learner.device != "cpu":
             data = rounded(data)
-        with told_if_damaged("its problem cannot be stated"):
+        with not_checked_if_damaged("its problem cannot be stated"):
             if "features" in certificate:
                 data = data.select_features(columns_of(certificate["features"], data))
             w = self.weights_on(data)
@@ -364,11 +344,6 @@ class Case:
         return learned.updated(kept).for_learning(data), weight
 
     @property
-    def measures(self) -> bool:
-        """Whether the model states something that takes a new fit to measure."""
-        return any(name != COST for name in self.model.metrics)
-
-    @property
     def chooses(self) -> bool:
         """Whether the method chose this model among others, as only a new fit can confirm."""
         return is_budgeted(self.model) or ranker_class(self.model.method).uses_valid
@@ -392,16 +367,11 @@ class Case:
                 raise LeftOut("only a new fit can tell, which was not asked for")
             self.need("query_weight", "valid", "warm_start")
             ranker: Any = chooser_of(self.model)
-            options = {
-                "valid": self.valid,
-                "query_weight": self.query_weight,
-                "warm_start": self.warm_start,
-            }
-            given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+            options = {name: part for name in GIVEN if (part := getattr(self, name)) is not None}
             if ranker.uses_valid:
-                given["progress"] = self.progress
-            with told_if_damaged("fitting again fails"):
-                again: LinearModel = ranker.fit(self.data, **given).to_model()
+                options["progress"] = self.progress
+            with not_checked_if_damaged("fitting again fails"):
+                again: LinearModel = ranker.fit(self.data, **options).to_model()
                 return again
         except NotChecked as reason:
             return reason
@@ -463,5 +433,5 @@ def _with_valid(data: Dataset, valid: Dataset | None, weight: FloatArray) -> tup
     place = {name: j for j, name in enumerate(valid.feature_names)}
     if valid.feature_names != data.feature_names and place.keys() == set(data.feature_names):
         valid = valid.select_features(np.array([place[name] for name in data.feature_names]))
-    both = joined(data, valid)
+    both = data.joined(valid)
     return both, np.concatenate([weight, np.ones(valid.n_queries)])

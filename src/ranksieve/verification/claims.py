@@ -1,64 +1,99 @@
-"""What a model claims beside its proof: its data, what was measured, the budget that it keeps."""
+"""The claims of a model file: its data, what is proven, what was measured, the budget that it keeps.
+
+One function and one line in PROOFS adds a kind of certificate.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import FloatArray
 from ranksieve.choice.budget import fits
+from ranksieve.choice.forward import ForwardSearch, fit_set
+from ranksieve.choice.scorecard import METHOD
 from ranksieve.choice.update import short_name
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.data.features import is_pattern, matching, named_signs
+from ranksieve.data.matrix import dense_block
+from ranksieve.methods import ranker_classes
 from ranksieve.metrics import evaluate
 from ranksieve.model.linear import LinearModel
+from ranksieve.objective import make_objective
+from ranksieve.penalties import ElasticNet
+from ranksieve.prepare.scaling import learn_normalisation
 from ranksieve.rankers.within_budget import WithinBudget
+from ranksieve.solvers import Problem
+from ranksieve.solvers.base import relative
+from ranksieve.subset import Proof, SubsetSearch, proven_bound
 from ranksieve.verification.case import (
     COST,
     DAMAGED,
     FIT,
-    GIVEN,
     PARTS,
+    SAME_WEIGHT,
     Case,
     Finding,
     NotChecked,
+    NotGiven,
+    Recomputed,
     Verdict,
+    columns_of,
     differing,
     is_budgeted,
     judged,
+    learner_of,
+    not_checked_if_damaged,
     ranker_class,
-    told_if_damaged,
-)
+    recomputed,
+)  # fmt: skip
+
+REAL = 1e-8  # relative gap of the real-valued weights that a card is compared with
+WEIGHTS = "weights"  # the kind of a certificate that names none
+ABOUT_GAP = ("objective", "gap", "relative_gap")
+NUMBERS = (*ABOUT_GAP, "gap_of_last_round", "bound")  # of a certificate: checked by themselves
+ENTRIES: dict[str, Collection[str]] = {  # what certificates of each kind hold
+    WEIGHTS: (
+        *ABOUT_GAP, "gap_of_last_round", "alpha", "ridge", "family", "features", "weights", "n_features",
+    ),
+    "subset": (
+        "kind", *ABOUT_GAP, "bound", "ridge", "n_features", "max_features", "max_cost", "proof", "family",
+    ),
+    "scorecard": ("kind", *ABOUT_GAP, "ridge", "scale"),
+}  # fmt: skip
+OPTIONAL = ("max_cost", "family")
+OF_CARDS = ("model", "levels", "units", "signs", "ridge_scales")  # parameters
+LEARNED_SCALES = ("z", "within_z", "min_max")
 
 
 def check_data(case: Case) -> Iterator[Verdict]:
     """The fingerprints of the data are those of the data given, and features have the columns stated."""
     if "train" not in case.model.data:
         yield Verdict(PARTS["train"], None, "the file does not say what the model was fitted on")
-    given = {
-        "train": case.data,
-        "valid": case.valid,
-        "query_weight": case.query_weight,
-        "warm_start": case.warm_start,
-    }
     for name, stated in case.model.data.items():
-        claim, part = PARTS.get(name, name), given.get(name)
-        if part is None:
-            known = name in GIVEN
-            words = f"give `{name}`" if known else "this release knows no such data"
-            yield Verdict(claim, None if known else False, words)
+        claim = PARTS.get(name, name)
+        if name not in PARTS:
+            yield Verdict(claim, False, "this release knows no such data")
             continue
-        if isinstance(part, Dataset):
-            found = fingerprint(part)
-        elif isinstance(part, LinearModel):
-            found = short_name(part)
-        else:
-            found = fingerprint_of_weights(part)
-        words = f"fingerprint {found}" + ("" if found == stated else f", stated {stated}")
-        findings = [(found == stated, words), *(_columns(case) if name == "train" else ())]
-        yield judged(claim, findings)
+        part = case.data if name == "train" else getattr(case, name)
+        if part is None:
+            yield Verdict(claim, None, f"give `{name}`")
+            continue
+        digest = _fingerprint(part)
+        words = f"fingerprint {digest}" + ("" if digest == stated else f", stated {stated}")
+        yield judged(claim, [(digest == stated, words), *(_columns(case) if name == "train" else ())])
+
+
+def _fingerprint(part: Any) -> str:
+    if isinstance(part, Dataset):
+        return fingerprint(part)
+    return short_name(part) if isinstance(part, LinearModel) else fingerprint_of_weights(part)
 
 
 def _columns(case: Case) -> Iterator[Finding]:
@@ -68,6 +103,303 @@ def _columns(case: Case) -> Iterator[Finding]:
         column = place.get(about.get(term.name, term.name))
         if column != term.index:
             yield False, f"the column of {term.name} is {differing(column, term.index)}"
+
+
+# --- Proofs ---
+
+
+def check_certificate(case: Case) -> Iterator[Verdict]:
+    """What is proven, by the kind of the proof."""
+    kind = case.model.certificate.get("kind", WEIGHTS)
+    if kind not in PROOFS:
+        yield Verdict(kind, False, f"this release does not know certificates of kind {kind!r}")
+        return
+    try:
+        yield PROOFS[kind](case)
+    except NotChecked as reason:
+        yield reason.verdict(kind)
+
+
+def check_weights(case: Case) -> Verdict:
+    """Objective and gap at the model's weights; what only a fit can tell, and the weights, by a new fit."""
+    proof = case.model.certificate
+    _check_entries(proof, WEIGHTS)
+    if "objective" not in proof:
+        if any("gap" in name for name in proof):
+            raise NotChecked("the certificate states a gap without an objective")
+        raise NotGiven("no objective is stated, so nothing is claimed about the weights")
+    found, findings = case.recomputed, [*_consistent(proof), *_unproven(case)]
+    by_fit = [name for name in ("objective", "gap", "gap_of_last_round") if name in proof]
+    if found is not None:
+        findings += _at_weights(found, proof)
+        by_fit.remove("objective")
+        if "gap" in proof and (found.tight or found.gap <= proof["gap"] + found.slack):
+            by_fit.remove("gap")
+    needed = bool(by_fit) or "gap" not in proof or case.chooses or case.states_by_fit
+    return judged(WEIGHTS, [*findings, *_confirmed_by_fit(case, findings, by_fit, needed)])
+
+
+def _check_entries(proof: Mapping[str, Any], kind: str) -> None:
+    """Refuse entries that no certificate of the kind has, and the lack of one that all have."""
+    unknown = [name for name in proof if name not in ENTRIES[kind]]
+    if unknown:
+        raise NotChecked(f"this release does not know the entry {unknown[0]!r} of its certificate")
+    lacking = [name for name in ENTRIES[kind] if name not in (*proof, *OPTIONAL)]
+    if lacking and kind != WEIGHTS:
+        raise NotChecked(f"the certificate does not state {_listed(lacking)}")
+
+
+def _confirmed_by_fit(
+    case: Case, findings: Sequence[Finding], entries: Sequence[str], needed: bool
+) -> Sequence[Finding]:
+    """What a new fit tells, if it is ``needed`` and all else holds.
+
+    If the caller gave no means for one, it is left out unless ``entries`` depend on it.
+    """
+    if not needed or not all(good for good, _ in findings):
+        return []
+    try:
+        return [*_by_new_fit(case, entries), *(_same_statement(case) if case.same_weights else ())]
+    except NotChecked as reason:
+        if reason.holds is None and not entries:
+            return []
+        lacking = f"{_listed(entries)}: {reason}" if entries else str(reason)
+        message = "; ".join([*(words for _, words in findings if words), lacking])
+        raise type(reason)(message) from None
+
+
+def _consistent(proof: Mapping[str, Any]) -> Iterator[Finding]:
+    """What the certificate alone tells: which gap it claims, and as which share of the objective."""
+    if "gap" not in proof:
+        yield True, "no gap to the best possible objective is claimed"
+        if "relative_gap" in proof:
+            yield False, "a relative gap is stated without a gap"
+        return
+    if not proof["gap"] >= 0:
+        yield False, f"the gap is {proof['gap']:g}, but no gap is below 0"
+    share, stated = relative(proof["gap"], proof["objective"]), proof.get("relative_gap", math.nan)
+    if not math.isclose(share, stated, rel_tol=FIT):
+        yield False, f"the relative gap is {differing(share, stated)}"
+
+
+def _unproven(case: Case) -> Iterator[Finding]:
+    """What no fit gives a model, and no proof covers."""
+    if case.model.intercept != 0:
+        yield False, f"the intercept is {differing(0.0, case.model.intercept)}"
+    if case.model.card is not None:
+        yield False, "it has a card, but its certificate is not that of a scorecard"
+    if case.model.chosen_by is not None and not case.chooses:
+        yield False, f"chosen by {case.model.chosen_by['metric']}, but {case.model.method} does not choose"
+
+
+def _at_weights(found: Recomputed, proof: Mapping[str, Any]) -> Iterator[Finding]:
+    stated, gap = proof["objective"], proof.get("gap")
+    if not abs(found.objective - stated) <= found.slack:
+        yield False, f"the objective at these weights is {differing(found.objective, stated)}"
+        return
+    yield True, f"objective {found.objective:.6g} at these weights"
+    if gap is None:
+        return
+    if found.gap <= gap + found.slack:
+        yield True, f"gap {found.gap:.2g}"
+    elif found.tight:
+        yield False, f"the gap at these weights is {differing(found.gap, gap)}"
+
+
+def _by_new_fit(case: Case, entries: Sequence[str]) -> Iterator[Finding]:
+    """The weights of a new fit, and some entries of its certificate."""
+    proof, again = case.model.certificate, case.again.certificate
+    if not case.same_weights:
+        yield False, case.other_weights
+        return
+    yield True, "fitted again: same weights"
+    for name in entries:
+        value, stated = again.get(name, math.nan), proof[name]
+        beyond = value - stated if name == "gap" else abs(value - stated)
+        if beyond <= FIT * abs(proof["objective"]):
+            yield True, f"{_listed([name])} {value:.6g}"
+        else:
+            yield False, f"fitted again: {_listed([name])} {differing(value, stated)}"
+
+
+def _same_statement(case: Case) -> Iterator[Finding]:
+    """The problem, the choice and the parameters that a new fit states."""
+    model, again = case.model, case.again
+    for name in sorted({*model.certificate, *again.certificate} - {"proof"}):
+        stated, value = model.certificate.get(name), again.certificate.get(name)
+        if stated is None or value is None or (name not in NUMBERS and not _same(value, stated)):
+            yield False, f"fitted again: {_listed([name])} {differing(value, stated)}"
+    if again.chosen_by != model.chosen_by:
+        yield False, f"fitted again: chosen by {differing(again.chosen_by, model.chosen_by)}"
+    for name, value in model.parameters.items():
+        if name in again.parameters and name != "profile" and not _same(again.parameters[name], value):
+            yield False, f"fitted again: {name} {differing(again.parameters[name], value)}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two entries agree, numbers up to what rounding may grow to."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, float) or isinstance(other, float):
+        numbers = isinstance(one, int | float) and isinstance(other, int | float)
+        return numbers and math.isclose(one, other, rel_tol=SAME_WEIGHT)
+    return bool(one == other)
+
+
+def _listed(entries: Sequence[str]) -> str:
+    return " and ".join(name.replace("_", " ") for name in entries)
+
+
+def check_subset(case: Case) -> Verdict:
+    """The objective at the weights, the limits of the set, and the bound that the tree of the proof gives."""
+    proof, learner = case.model.certificate, learner_of(case.model)
+    case.need("query_weight")
+    if not isinstance(learner, WithinBudget):
+        raise NotChecked(f"{case.model.method} has no sets of features")
+    _check_entries(proof, "subset")
+    data, weight = case.learned_from(learner.normalise, learner.missing)
+    with not_checked_if_damaged("its problem cannot be stated"), single_threaded_blas():
+        ridge, size, limit = proof["ridge"], int(proof["max_features"]), proof.get("max_cost")
+        objective = make_objective(data, query_weight=weight)
+        rules = learner.stated_rules(data, objective, case.model.preparation.missing.indicators, limit)
+        search, w = SubsetSearch(objective, rules, ridge), case.weights_on(data)
+        found = recomputed(Problem(objective, ElasticNet(ridge, signs=rules.signs, l1_ratio=0.0)), w)
+        findings = [
+            *_consistent(proof), *_unproven(case), *_at_weights(found, {"objective": proof["objective"]}),
+            *_stated_limits(case, learner, search, data), *_allowed(search, size, w),
+        ]  # fmt: skip
+        tree, claimed = Proof.from_lines(proof["proof"]), proof["objective"] - proof["gap"]
+        bound = proven_bound(tree, search.relaxation(size), search.everything, claimed)
+    good = bound >= claimed - found.slack - FIT * abs(claimed)
+    words = f"no set is below {bound:.6g} by a proof of {len(tree.nodes)} regions"
+    findings.append((good, words if good else f"the proof gives the bound {differing(bound, claimed)}"))
+    return judged("subset", [*findings, *_confirmed_by_fit(case, findings, (), case.chooses)])
+
+
+def _stated_limits(
+    case: Case, learner: WithinBudget, search: SubsetSearch, data: Dataset
+) -> Iterator[Finding]:
+    """The problem of the certificate is that of the parameters."""
+    proof, usable = case.model.certificate, search.rules.usable
+    default = SubsetSearch(search.objective, search.rules).ridge
+    ridge = default if (asked := getattr(learner, "ridge", None)) is None else asked
+    if math.isclose(proof["ridge"], ridge, rel_tol=FIT):
+        yield True, f"ridge {_beside_default(proof['ridge'], default)}"
+    else:
+        yield False, f"the ridge is {differing(ridge, proof['ridge'])}"
+    bound = proof["objective"] - proof["gap"]
+    if not abs(bound - proof["bound"]) <= FIT * abs(proof["objective"]):
+        yield False, f"objective less gap is {differing(bound, proof['bound'])} as the bound"
+    if proof["n_features"] != data.n_features:
+        yield False, f"the number of features is {differing(data.n_features, proof['n_features'])}"
+    size, most = proof["max_features"], learner.max_features or int(np.count_nonzero(usable))
+    if size != most if not case.chooses else size > most:
+        yield False, f"at most {differing(most, size)} features"
+    if proof.get("max_cost") != learner.max_cost:
+        yield False, f"the largest cost is {differing(learner.max_cost, proof.get('max_cost'))}"
+
+
+def _beside_default(ridge: float, default: float) -> str:
+    same = math.isclose(ridge, default, rel_tol=FIT)
+    return f"{ridge:.4g} (the default)" if same else f"{ridge:.4g} (the default is {default:.4g})"
+
+
+def _allowed(search: SubsetSearch, size: int, w: FloatArray) -> Iterator[Finding]:
+    """The set of the model is one of those that the proof is about; so there is such a set."""
+    limits, region, used = search.limits(size), search.everything, w != 0
+    if not limits.possible(region):
+        yield False, "no set of features keeps the limits"
+        return
+    if not (region.inside | region.free)[used].all():
+        yield False, "the model uses a feature that the limits forbid"
+        return
+    chosen = region.holding(used)
+    n = int(np.count_nonzero(used))
+    yield limits.places(chosen) >= 0, f"{n} of at most {size} features"
+    if limits.costs is not None:
+        yield limits.money(chosen) >= 0, f"cost {limits.costs.of(np.flatnonzero(used)):g}"
+
+
+def check_scorecard(case: Case) -> Verdict:
+    """The objective of the card, and how near the best real-valued weights of the same features it is."""
+    proof, model = case.model.certificate, case.model
+    case.need("query_weight")
+    if model.card is None:
+        raise NotChecked("the file has no card")
+    _check_entries(proof, "scorecard")
+    kept = model.preparation
+    data, weight = case.learned_from(kept.normalisation.kind, kept.missing.policy)
+    with not_checked_if_damaged("its problem cannot be stated"), single_threaded_blas():
+        scales, signs, ridge = model.parameters["ridge_scales"], model.parameters["signs"], proof["ridge"]
+        columns, scale = columns_of(list(scales), data), np.array(list(scales.values()), dtype=np.float64)
+        bound = np.array([float(signs.get(name, 0.0)) for name in scales])
+        values = data.replace_features(dense_block(data.X, slice(None), columns) / scale, list(scales))
+        objective = make_objective(values, query_weight=weight)
+        w = proof["scale"] * case.weights_on(data)[columns] * scale
+        limited = bound if bound.any() else None
+        found = recomputed(Problem(objective, ElasticNet(ridge, signs=limited, l1_ratio=0.0)), w)
+        best = fit_set(objective, range(len(scale)), w, ridge, limited, REAL)
+        default = ForwardSearch(objective, objective.varies).ridge
+    findings = [
+        *_consistent(proof), *_at_weights(found, {"objective": proof["objective"]}), *_as_the_card(case),
+    ]  # fmt: skip
+    if not found.objective < objective.at_zero.value:
+        findings.append((False, "the card ranks the training data no better than no features do"))
+    gap = found.objective - (best.objective - best.gap)
+    good = gap <= proof["gap"] + found.slack + 2.0 * REAL * found.objective
+    problem = f"ridge {_beside_default(ridge, default)} on weights {_scaled_by(data, weight, columns, scale)}"
+    words = f"the gap to real-valued weights is {differing(gap, proof['gap'])}"
+    if good:
+        near = f"at most {max(gap, 0.0):.2g} above the best real-valued weights"
+        words = f"{near} of {', '.join(scales)} ({problem})"
+    return judged("scorecard", [*findings, (good, words)])
+
+
+def _as_the_card(case: Case) -> Iterator[Finding]:
+    """What file and card state twice, and what any card has."""
+    model, card = case.model, case.model.card
+    assert card is not None
+    asked = model.parameters
+    if model.method != METHOD:
+        yield False, f"the method is {differing(METHOD, model.method)}"
+    for name in asked:
+        if name not in OF_CARDS:
+            yield False, f"a scorecard has no parameter {name!r}"
+    if model.preparation.missing.policy == "keep" and str(asked.get("model")).lower() in ranker_classes():
+        yield False, f"models of {asked['model']} do not keep missing values"
+    if not case.model.certificate["scale"] > 0:
+        yield False, f"the scale is {case.model.certificate['scale']:g}; expected a number above 0"
+    beyond = [name for name in card.points if name not in asked["ridge_scales"]]
+    if beyond:
+        yield False, f"the proof is not about {', '.join(beyond)} of the card"
+    if asked.get("levels") != card.levels:
+        yield False, f"the levels of the card are {differing(card.levels, asked.get('levels'))}"
+    for name, unit in (asked.get("units") or {}).items():
+        if card.units.get(name, unit) != unit:
+            yield False, f"the unit of {name} is {differing(card.units[name], unit)}"
+
+
+def _scaled_by(data: Dataset, weight: FloatArray, columns: Any, scale: FloatArray) -> str:
+    """What the ridge of a card is on, in words."""
+    if np.all(scale == 1.0):
+        return "of the features as they come"
+    part = data.replace_features(
+        dense_block(data.X, slice(None), columns), [data.feature_names[j] for j in columns]
+    )
+    for kind in LEARNED_SCALES:
+        if np.allclose(learn_normalisation(part, kind, weight).scale, scale, rtol=FIT, atol=0.0):
+            return f"normalised by {kind}"
+    return f"scaled by numbers that only the file knows, {scale.min():.4g} to {scale.max():.4g}"
+
+
+PROOFS: dict[str, Callable[[Case], Verdict]] = {
+    WEIGHTS: check_weights,
+    "subset": check_subset,
+    "scorecard": check_scorecard,
+}
+
+
+# --- Measures and the budget ---
 
 
 def check_metrics(case: Case) -> Iterator[Verdict]:
@@ -81,10 +413,8 @@ def check_metrics(case: Case) -> Iterator[Verdict]:
     if case.model.card is None:
         if COST not in stated and case.model.parameters.get("feature_costs") is not None:
             yield Verdict(COST, False, "the file has prices and states no cost")
-        if not case.measures and _chooses(case):
-            yield Verdict(
-                "held-out metric", False, "the file does not state the metric that it was chosen by"
-            )
+        if not any(name != COST for name in stated) and _chooses(case):
+            yield Verdict("held-out metric", False, "the file does not state the metric of its choice")
     elif "valid" in case.model.data and not stated:
         yield Verdict("held-out metric", False, "the file names validation data and states no metric on them")
 
@@ -113,9 +443,8 @@ def _check_metric(case: Case, name: str, stated: float) -> Verdict:
         raise NotChecked("a fit by this release measures no such thing")
     same = abs(again[name] - stated) <= FIT
     value = f"{again[name]:.4f}" if same else differing(again[name], stated)
-    return Verdict(
-        name, same, f"fitted again: {'same' if case.same_weights else 'other'} weights, {name} {value}"
-    )
+    weights = "same" if case.same_weights else "other"
+    return Verdict(name, same, f"fitted again: {weights} weights, {name} {value}")
 
 
 def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
@@ -125,12 +454,11 @@ def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
     if case.valid is None or written is None:
         raise NotChecked("the file does not say on which data, or by which conventions, it was measured")
     metric, profile = written.groups()
-    with told_if_damaged("it cannot be measured"):
-        found = float(evaluate(case.model.predict(case.valid), case.valid, metric, profile).mean[metric])
-    same = abs(found - stated) <= FIT
-    return Verdict(
-        name, same, f"on the validation data {f'{found:.4f}' if same else differing(found, stated)}"
-    )
+    with not_checked_if_damaged("it cannot be measured"):
+        mean = float(evaluate(case.model.predict(case.valid), case.valid, metric, profile).mean[metric])
+    same = abs(mean - stated) <= FIT
+    value = f"{mean:.4f}" if same else differing(mean, stated)
+    return Verdict(name, same, f"on the validation data {value}")
 
 
 def check_budget(case: Case) -> Iterator[Verdict]:
@@ -142,7 +470,7 @@ def check_budget(case: Case) -> Iterator[Verdict]:
     if not limited:  # parameters of the same names may mean something else there
         return
     try:
-        with told_if_damaged("what was asked for cannot be read"):
+        with not_checked_if_damaged("what was asked for cannot be read"):
             findings = [*_limits(case.model, case.data.feature_names)]
     except NotChecked as reason:
         yield reason.verdict("budget")
@@ -168,7 +496,7 @@ def _limits(model: LinearModel, known: Sequence[str]) -> Iterator[Finding]:
         used = _matched(_named(asked["must_not"], model), model, known) - by_name
         yield not used, f"uses {', '.join(sorted(used))} of must_not" if used else "none of must_not"
     if "signs" in asked:
-        signs = _signs(asked["signs"], model, known)
+        signs = named_signs(asked["signs"], known)
         wrong = [term.name for term in model.terms if term.weight * float(signs.get(term.name, 0)) < 0]
         yield not wrong, f"other signs than asked for: {', '.join(wrong)}" if wrong else "signs as asked for"
 
@@ -192,13 +520,6 @@ def _matched(named: set[str], model: LinearModel, known: Sequence[str]) -> set[s
     used = _names_of_columns(model).values()
     found = [name for one in named if is_pattern(one, known) for name in matching(one, used)]
     return named.intersection(model.names).union(found)
-
-
-def _signs(signs: Any, model: LinearModel, known: Sequence[str]) -> Mapping[str, Any]:
-    """By the names of features; files of versions before 4 may hold one sign per column."""
-    if not isinstance(signs, Mapping):
-        return {name: signs[column] for column, name in _names_of_columns(model).items()}
-    return named_signs(signs, known)
 
 
 def _names_of_columns(model: LinearModel) -> dict[int, str]:

@@ -39,7 +39,6 @@ TARGETS: dict[str, Entry] = {
     "fastrank": Entry("models", "FASTRANK_MODELS"),
     "lightgbm": Entry("models", "LIGHTGBM", 0.5),
     "xgboost-json": Entry("models", "XGBOOST_JSON"),
-    "xgboost-ubjson": Entry("models", "XGBOOST_UBJSON"),
     "csv": Entry("datasets", "CSV", 0.3),
     "any-data": Entry("datasets", "ANY_DATA", 0.3),
     "parquet": Entry("parquet", "PARQUET_FILES", 0.2),

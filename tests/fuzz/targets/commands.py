@@ -27,9 +27,10 @@ FILES = (
 )  # fmt: skip
 QUICK = {"fit": ("--set", "n_alphas=4"), "bench": ("--grid", "fast")}
 ARGUMENTS = {
-    "compare": ("test.txt", "model.json", "ranklib.txt"),
+    "compare": ("model.json", "ranklib.txt", "test.txt"),
     "convert": ("train.txt", "out.csv"),
     "bench": (".",),
+    "methods": ("ranksvm",),
 }
 SLOW = ("demo", "bench", "subset")  # of these only a few
 USUAL = {"model": "model.json", "train": "train.txt", "folder": "folder"}

@@ -11,7 +11,7 @@ import numpy as np
 import ranksieve as rs
 from ranksieve.model.boosted import BoostedModel
 from tests.fuzz.targets.base import Files
-from tests.test_booster_models import XGBOOST, trained, ubjson
+from tests.test_booster_models import XGBOOST, trained
 
 DATA = rs.make_ranking(n_queries=8, n_features=6, n_informative=2, docs_per_query=(6, 8), seed=1)
 MATRIX = np.round(DATA.X[:5], 2)
@@ -66,14 +66,6 @@ def _of_arrays(path: Path) -> Any:
     return rs.read_model(path, DATA.feature_names, 1)
 
 
-def _xgboost_content(path: Path) -> Any:
-    """A model, or what is checked before XGBoost sees it, which may not be there."""
-    try:
-        return rs.read_model(path)
-    except ImportError:
-        return "checked"
-
-
 OURS = Files(
     "model.json",
     _any_model,
@@ -104,5 +96,9 @@ LIGHTGBM = Files(
     lambda model, path: model.predict(MATRIX[:, :4]),
     examples=[trained().model_to_string().encode()],
 )
-XGBOOST_JSON = Files("xgboost.json", _xgboost_content, values=[XGBOOST])
-XGBOOST_UBJSON = Files("xgboost.ubj", _xgboost_content, values=[XGBOOST], encode=ubjson)
+XGBOOST_JSON = Files(
+    "xgboost.json",
+    rs.read_model,
+    lambda model, path: model.predict(MATRIX[:, :4]),
+    values=[XGBOOST],
+)

@@ -1,4 +1,4 @@
-"""A Python module that needs nothing but Python."""
+"""Formats of one text file: a Python module that needs nothing but Python, our model file, RankLib's text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from ranksieve._version import __version__
 from ranksieve.export.base import (
     ANY_NAME,
     FILE_NAME,
+    NameRule,
     Options,
     Product,
-    check_model_name,
+    as_json,
     columnwise,
+    constant_left_out,
     engine_names,
     exportable,
     fills_of,
     names_read,
+    warn_of_means,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ PRESENT = """\
 
 def python(model: LinearModel, options: Options) -> Product:
     """A module with ``score`` and ``rank``, whose scores are the model's to the last bit."""
-    check_model_name(FILE_NAME, options.name)
+    options.check_name(FILE_NAME)
     model = exportable(model, "a Python function of one document", indicators=True)
     names, about = names_read(model), model.preparation.missing.indicators
     names = engine_names(names, options.names, ANY_NAME, "Python")
@@ -88,3 +91,33 @@ def python(model: LinearModel, options: Options) -> Product:
         present=PRESENT if marked else "",
     )
     return Product({f"{options.name}.py": text})
+
+
+WHOLE = NameRule(r"[^\ud800-\udfff]*", "half of a character is no text")
+
+
+def json_model(model: LinearModel, options: Options) -> Product:
+    """The file that :meth:`LinearModel.save` writes: everything, also what no engine can say."""
+    options.check_name(FILE_NAME)
+    engine_names(model.names, {}, WHOLE, "JSON", "rename it in the data")
+    return Product({f"{options.name}.json": as_json(model.to_dict())})
+
+
+FEATURE_ID = NameRule(r"[1-9][0-9]{0,8}", "RankLib numbers features from 1")
+
+
+def ranklib(model: LinearModel, options: Options) -> Product:
+    """One line of ``id:weight`` under the heading of Coordinate Ascent, the plain linear model.
+
+    A feature's number is its column in the training data, from 1, unless ``names`` gives another. Scores lack
+    the constant of intercept and normalisation, which the format cannot hold.
+    """
+    options.check_name(FILE_NAME)
+    model = exportable(model, "RankLib")
+    warn_of_means(model, "RankLib")
+    folded = model.folded()
+    columns = {term.name: str(term.index + 1) for term in model.terms}
+    numbers = engine_names(model.names, {**columns, **options.names}, FEATURE_ID, "RankLib")
+    pairs = " ".join(f"{number}:{term.weight!r}" for number, term in zip(numbers, folded.terms, strict=True))
+    text = f"## Coordinate Ascent\n## Exported by ranksieve {__version__}\n{pairs}\n"
+    return Product({f"{options.name}.txt": text}, constant_left_out(folded.intercept, "RankLib's format"))
