@@ -57,8 +57,8 @@ def measured(
 ) -> dict[str, Any]:
     ranker.fit(train, valid=valid)
     mean = evaluate(ranker.predict(test), test, ["ndcg@10", "map"], profile).mean
-    held_out = {"held_out": ranker.confidence_.mean, "loss": ranker.confidence_.loss}
-    return {"features": len(ranker.support_), "family": ranker.family_, **mean, **held_out}
+    held_out = {"held_out": ranker.choice_.confidence.mean, "loss": ranker.choice_.confidence.loss}
+    return {"features": len(ranker.support_), "family": ranker.choice_.family.label, **mean, **held_out}
 
 
 def films(folder: Path) -> dict[str, Any]:

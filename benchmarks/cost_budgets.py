@@ -40,7 +40,7 @@ def one_seed(
         return {"features": len(used), "cost": cost, "held_out": held_out, "test": value}
 
     def of(ranker: rs.SparseRanker) -> dict[str, Any]:
-        return measured(ranker.coef_, float(ranker.validation_.mean[ranker.chosen_]))
+        return measured(ranker.coef_, float(ranker.choice_.validation.mean[ranker.choice_.index]))
 
     plain = [rs.SparseRanker(k).fit(train) for k in SIZES]
     scale = plain[0].preparation_

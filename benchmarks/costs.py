@@ -9,14 +9,14 @@ test queries, which guide none.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import keep
 from ranksieve._types import FloatArray
-from ranksieve.choice.budget import Budget, best
+from ranksieve.choice.decide import allowed, choose
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import ColumnCosts, CostUnit, FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
@@ -64,9 +64,10 @@ def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict[str, Any]]:
         ranker.fit(train, valid=valid)
         row = {"share": share, "budget": limit}
         row |= measured("costs", ranker, ranker.coef_, columns, valid, test)
-        candidates = replace(plain.candidates_, budget=Budget(max_cost=limit, costs=columns))
-        if candidates.allowed.any():
-            w = candidates.coefs[candidates.choose(best)]
+        families, names = plain.choice_.families, plain.choice_.feature_names
+        budget = Budget(max_cost=limit, costs=columns)
+        if allowed(families, budget).any():
+            w = choose(families, budget, names).candidate.coef
             row |= measured("plain", plain, w, columns, valid, test)
         rows.append(row)
     return rows

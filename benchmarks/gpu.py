@@ -208,7 +208,7 @@ def measure_flagship(found: dict[str, Any]) -> None:
             times.append(took)
         found.setdefault("flagship", {})[device] = {
             "documents": host.n_docs, "features": 136, "s": times, "chosen": chosen.support_.tolist(),
-            "metric": float(chosen.confidence_.mean),
+            "metric": float(chosen.choice_.confidence.mean),
         }  # fmt: skip
         print("flagship", device, found["flagship"][device], flush=True)
 

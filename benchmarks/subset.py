@@ -45,7 +45,7 @@ def proven(ranker: BestSubset) -> dict[str, Any]:
         "root_gap": (ranker.objective_ - ranker.root_bound_) / ranker.objective_,
         "gap": ranker.gap_ / ranker.objective_,
         "nodes": ranker.n_iter_,
-        "seconds": ranker.found_.seconds,
+        "seconds": ranker.subset_.seconds,
         "seconds_to_1_percent": float(ranker.trace_.seconds[near[0]]) if len(near) else None,
         "in_no_better_set": len(ranker.never_),
         "features": [ranker._names()[j] for j in ranker.support_],
@@ -56,7 +56,7 @@ def compared(train: Dataset, valid: Dataset, test: Dataset, profile: str) -> lis
     """One row per size: what is proven, and test NDCG@10 of the best subset and of other families."""
 
     def ndcg(ranker: BestSubset | SparseRanker, coef: FloatArray) -> float:
-        scores = ranker._scores_with(coef[None], test)[:, 0]
+        scores = scores_of_models(coef[None], test, test.feature_names, ranker.preparation_)[:, 0]
         return float(evaluate(scores, test, "ndcg@10", profile).mean["ndcg@10"])
 
     rankers = BestSubset(time_limit=TIME_LIMIT).fit_sizes(SIZES, train)
@@ -64,12 +64,12 @@ def compared(train: Dataset, valid: Dataset, test: Dataset, profile: str) -> lis
     rows = []
     for size, ranker in zip(SIZES, rankers, strict=True):
         ranked = {"subset": ndcg(ranker, ranker.coef_)}
-        for family in other.candidates_.families:
-            used = family.models.n_nonzero
+        for family in other.choice_.families:
+            used = family.n_nonzero
             within = np.flatnonzero((used > 0) & (used <= size))
             if len(within):
                 last = within[np.flatnonzero(used[within] == used[within].max())[-1]]
-                ranked[family.label] = ndcg(other, family.models.coefs[last])
+                ranked[family.label] = ndcg(other, family.coefs[last])
         rows.append({**proven(ranker), "test_ndcg@10": ranked})
         print(rows[-1], flush=True)
     return rows

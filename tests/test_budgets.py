@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-
 from ranksieve.choice.budget import RULES, Budget
+
 from ranksieve.choice.candidates import cost_weights
 from ranksieve.choice.families import FAMILIES
 from ranksieve.data.costs import make_costs

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ranksieve.choice.budget import Budget, Confidence
 
 import ranksieve as rs
-from ranksieve.choice.budget import Budget, Confidence
 from ranksieve.metrics import PROFILES
 from ranksieve.report.choice_words import choice_sentences, family_title, optimality
 from tests.conftest import random_dataset

@@ -4,11 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from ranksieve.choice.leave_out import Folds
 
 import ranksieve as rs
 from ranksieve.choice.families import FoldedSearch, WithoutFold
 from ranksieve.choice.forward import ForwardSearch, Rules, fit_set
-from ranksieve.choice.leave_out import Folds
 from ranksieve.data.costs import make_costs
 from ranksieve.objective import make_objective
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from ranksieve.choice.leave_out import Folds
 
 import ranksieve as rs
-from ranksieve.choice.leave_out import Folds
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton

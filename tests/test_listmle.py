@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from ranksieve.rankers.sparse_listmle import PENALISED_SOLVERS, squared_radii
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
@@ -19,7 +20,6 @@ from ranksieve.model.linear import load_model
 from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
-from ranksieve.rankers.sparse_listmle import PENALISED_SOLVERS, squared_radii
 from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.protocol import five_fold

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from ranksieve.choice.budget import best, one_standard_error, tied_with
+from ranksieve.choice.leave_out import Folds
+
 from ranksieve.choice.families import DEFAULT_FAMILIES
 from ranksieve.choice.held_out import averaged, standard_error
-from ranksieve.choice.leave_out import Folds
 from ranksieve.data.dataset import Dataset, joined
 from ranksieve.metrics import evaluate, evaluate_many
 from ranksieve.objective import make_objective

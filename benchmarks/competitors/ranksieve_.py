@@ -41,4 +41,4 @@ class Ranksieve(Competitor):
         from ranksieve.rankers import SparseRanker
 
         ranker = SparseRanker(**point).fit(train, valid=valid)
-        return Fitted(ranker.predict, len(ranker.support_), len(ranker.candidates_.coefs))
+        return Fitted(ranker.predict, len(ranker.support_), len(ranker.choice_.coefs))

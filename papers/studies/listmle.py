@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from ranksieve.rankers.sparse_listmle import squared_radii
 
 from papers.studies.base import (
     ACCURACY,
@@ -34,7 +35,6 @@ from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
-from ranksieve.rankers.sparse_listmle import squared_radii
 from ranksieve.solvers import Problem, ProximalGradient, ProxNewton
 
 ALPHAS = decades(-1, -7)

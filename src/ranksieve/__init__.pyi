@@ -23,7 +23,6 @@ from .baselines import RSRank as RSRank
 from .baselines import SparseRank as SparseRank
 from .baselines import StabilitySelection as StabilitySelection
 from .baselines import TGRank as TGRank
-from .budgeted import BudgetedRanker as BudgetedRanker
 from .choice.scorecard import make_scorecard as make_scorecard
 from .dask import distribute as distribute
 from .data.costs import FeatureCosts as FeatureCosts
@@ -36,6 +35,7 @@ from .explain import explain_pair as explain_pair
 from .explain import explain_query as explain_query
 from .explain import worst_queries as worst_queries
 from .export import export_model as export_model
+from .grid_ranker import GridRanker as GridRanker
 from .inspection import inspect_features as inspect_features
 from .io.csv_files import read_csv as read_csv
 from .io.folder import open_dataset as open_dataset
@@ -66,7 +66,6 @@ from .model.boosted import BoostedModel as BoostedModel
 from .model.foreign import read_model as read_model
 from .model.linear import LinearModel as LinearModel
 from .model.linear import load_model as load_model
-from .path import Path as Path
 from .path import SparsePath as SparsePath
 from .path import sparse_path as sparse_path
 from .prepare.missing import fill_missing as fill_missing
@@ -74,6 +73,7 @@ from .rankers import BestSubset as BestSubset
 from .rankers import FenchelRank as FenchelRank
 from .rankers import Frontier as Frontier
 from .rankers import FSMRank as FSMRank
+from .rankers import LinearRanker as LinearRanker
 from .rankers import MinBatSRank as MinBatSRank
 from .rankers import RankSVM as RankSVM
 from .rankers import SparseListMLE as SparseListMLE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -28,7 +27,7 @@ from ranksieve.metrics import Profile, parse, profile_for
 from ranksieve.model.linear import LinearModel
 from ranksieve.path import Progress
 from ranksieve.penalties import NoPenalty
-from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
+from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order, started_from
 from ranksieve.rankers.budgets import cost_of, plain_budget, stated_costs
 from ranksieve.rankers.parameters import Count, Interval, Seed
 from ranksieve.solvers import Trace
@@ -83,6 +82,8 @@ class GridRanker(Ranker):
         The parameters of each candidate.
     choice_ : Choice
         The candidates and how they rank held-out queries; ``choice_.index`` is the number of the chosen one.
+    n_folds_ : int
+        Folds of training queries that were held out in turn; 0 if none were.
     costs_ : FeatureCosts or None
         What features cost.
     """
@@ -91,6 +92,7 @@ class GridRanker(Ranker):
     columns_: IntArray = field(init=False)
     points_: Sequence[Point] = field(init=False)
     choice_: Choice = field(init=False)
+    n_folds_: int = field(init=False)
     costs_: FeatureCosts | None = field(init=False)
 
     method: Any = "ranksvm-l1"
@@ -151,7 +153,9 @@ class GridRanker(Ranker):
             task.preparation.filled(valid)
         n_folds = min(self.cv, data.n_queries) if valid is None and data.n_queries > 1 else 0
         fold_of = np.random.default_rng(self.random_state).permutation(data.n_queries) % max(n_folds, 1)
-        costs = stated_costs(self.feature_costs, source.feature_names, task.preparation)
+        costs = stated_costs(
+            self.feature_costs, source.feature_names, task.preparation.missing.indicators
+        )
         search = self._search(method, data, costs, n_folds, task.progress)
         fits = search.fits(data, task.query_weight)
         if not search.budget.allows(np.array([fit.coef for fit in fits])).any():
@@ -171,6 +175,7 @@ class GridRanker(Ranker):
             "ranker_": chosen.ranker,
             "columns_": chosen.columns,
             "points_": search.grid,
+            "n_folds_": n_folds,
             "choice_": choice,
             "costs_": costs,
             "coef_": chosen.coef,
@@ -181,7 +186,7 @@ class GridRanker(Ranker):
         }
 
     def _abilities(self) -> Collection[str]:
-        return ("linear", "scale", "document_weight")  # the latter if its method has it
+        return ("linear", "scale", "budget", "document_weight")  # the last if its method has it
 
     def _method(self) -> Method:
         method = find_method(self.method.lower()) if isinstance(self.method, str) else self.method
@@ -336,7 +341,9 @@ class GridSearch:
         if self.method.size:  # no more features than there are to choose from
             n_usable = max(1, int(varying_columns(narrow).sum()))
             point = within([point], self.method, n_usable)[0]
-        ranker = started_from(previous, self.method.make(**point))
+        ranker: Any = self.method.make(**point)
+        if previous is not None:
+            started_from(ranker, previous.coef_, narrow.feature_names)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             ranker.fit(narrow, **weighted(ranker, query_weight))
@@ -344,13 +351,6 @@ class GridSearch:
         coef[columns] = ranker.coef_
         texts = [(one.category, getattr(one.message, "text", str(one.message))) for one in caught]
         return GridFit(ranker, columns, coef, texts)
-
-
-def started_from(previous: Ranker | None, ranker: Any) -> Any:
-    """A ranker whose fit starts from the weights of a fitted one of the same class."""
-    if previous is None:
-        return ranker
-    return copy.copy(previous).set_params(**ranker.get_params(deep=False), warm_start=True)
 
 
 def payable_columns(budget: Budget, n_features: int) -> IntArray:

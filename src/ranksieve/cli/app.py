@@ -18,7 +18,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ranksieve._util.program import run_as_program
 from ranksieve._version import __version__
 from ranksieve.cli.output import end_orderly, leave_soon_if_ended, open_streams, run_command
 
@@ -46,7 +45,7 @@ RENAMED = {  # options that have another name than the parameter they set
     "label": "--label-column",
     "doc_id": "--doc-column",
     "feature_costs": "--costs",
-    "warm_start": "--from",
+    "previous": "--from",
     "target": "--to",
     "select": "--metric",
 }
@@ -107,7 +106,6 @@ app = typer.Typer(
 def main() -> None:
     """Entry point of the ``ranksieve`` command."""
     end_orderly()
-    run_as_program()
     open_streams()
     gc.set_threshold(CYCLE_SEARCH)
     try:

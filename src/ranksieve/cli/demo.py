@@ -131,4 +131,4 @@ def _show(
     table([f"{PROFILE} profile", *metrics], means)
     model = ranker.to_model()
     words(optimality(model.certificate, model.parameters))
-    words(f"Time: {len(ranker.candidates_.coefs)} models in {seconds:.2f} seconds.")
+    words(f"Time: {len(ranker.choice_.coefs)} models in {seconds:.2f} seconds.")

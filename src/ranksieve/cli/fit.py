@@ -19,7 +19,7 @@ from ranksieve.errors import DataError, ParameterError, while_doing
 if TYPE_CHECKING:
     from ranksieve.methods import Method
     from ranksieve.path import Progress
-    from ranksieve.rankers import LinearRanker
+    from ranksieve.rankers import Ranker
 
 CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
 METHOD_HELP = 'The method; "ranksieve methods" lists them.'
@@ -117,7 +117,7 @@ def check_request(entry: Method, options: FitOptions) -> None:
     """Refuse --from and --report where they do not go with the method or another option."""
     if options.begin is not None and (options.stream or options.method.lower() != "sparseranker"):
         name, value = ("stream", True) if options.stream else ("method", options.method)
-        raise ParameterError(name, value, "cannot begin with a model; leave `warm_start` out")
+        raise ParameterError(name, value, "cannot begin with a model; leave `previous` out")
     if options.report is not None and not entry.linear:
         reason = "is not linear, so it has no weights for `report` to show"
         raise ParameterError("method", options.method, reason)
@@ -136,7 +136,7 @@ def learn(request: FitRequest) -> fit_output.Outcome:
         data, held_out = options.read(ranker.missing, client)
         title = f"fitting {data.source or 'the data'}"
         with progress(title) as bar, while_doing(title):
-            optional = {"valid": held_out, "warm_start": request.previous}
+            optional = {"valid": held_out, "previous": request.previous}
             arguments = {name: value for name, value in optional.items() if value is not None}
             ranker.fit(data, **arguments, **query_weights, **reporters(request.entry, ranker, bar))
         choice = fit_output.how_chosen(ranker, data, options.valid)
@@ -175,8 +175,8 @@ def check_stream(entry: Method, options: FitOptions, parameters: Mapping[str, An
     from ranksieve.io.load import FILE_FORMATS, format_of
     from ranksieve.methods import METHODS
 
-    if not entry.streams:
-        able = " or ".join(name for name, other in METHODS.items() if other.streams)
+    if not entry.can("stream"):
+        able = " or ".join(name for name, other in METHODS.items() if other.can("stream"))
         reason = f"cannot `stream`; choose {able}, or leave `stream` out"
         raise ParameterError("method", options.method, reason)
     if format_of(options.train) is not FILE_FORMATS["letor"]:
@@ -192,7 +192,7 @@ def check_stream(entry: Method, options: FitOptions, parameters: Mapping[str, An
 
 def make_ranker(
     entry: Method, method: str, settings: Sequence[str], parameters: Mapping[str, Any], measures: bool = False
-) -> LinearRanker:
+) -> Ranker:
     """A ranker with the parameters of --set and of options of their own.
 
     A method that does not select by itself, but gets options about the selection (``CHOICE``) or validation
@@ -203,10 +203,10 @@ def make_ranker(
             only = "" if entry.linear else ", only `settings`"
             raise ParameterError("method", method, f"does not use `{name}`{only}; leave it out")
     own = dict(_setting(text, entry) for text in settings)
-    if entry.uses_valid or not (measures or parameters.keys() & set(CHOICE) - entry.parameters.keys()):
-        return cast("LinearRanker", entry.make(**{**own, **parameters}))
+    if entry.can("valid") or not (measures or parameters.keys() & set(CHOICE) - entry.parameters.keys()):
+        return cast("Ranker", entry.make(**{**own, **parameters}))
     preparation = {name: own.pop(name) for name in ("normalise", "missing") if name in own}
-    return rs.BudgetedRanker(entry, parameters=own, **(preparation | dict(parameters)))
+    return rs.GridRanker(entry, parameters=own, **(preparation | dict(parameters)))
 
 
 def _setting(text: str, entry: Method) -> tuple[str, Any]:
@@ -232,11 +232,11 @@ def _setting(text: str, entry: Method) -> tuple[str, Any]:
     return name, value
 
 
-def reporters(entry: Method, ranker: LinearRanker, bar: Progress | None) -> dict[str, Any]:
+def reporters(entry: Method, ranker: Ranker, bar: Progress | None) -> dict[str, Any]:
     """The argument of ``fit`` that drives the bar: by candidates for the choice, or by iterations."""
     if bar is None:
         return {}
-    if ranker.uses_valid:
+    if ranker.can("valid"):
         return {"progress": bar}
     if not entry.rounds:
         return {}

@@ -13,7 +13,7 @@ from ranksieve.cli.output import table, words
 if TYPE_CHECKING:
     from ranksieve.choice.update import Changes
     from ranksieve.metrics import Evaluation
-    from ranksieve.rankers import LinearRanker
+    from ranksieve.rankers import Ranker
     from ranksieve.report import Support, Unseen
 
 
@@ -100,7 +100,7 @@ def as_plain_data(outcome: Outcome) -> dict[str, Any]:
     return {
         "model": outcome.model.to_dict(),
         "choice": outcome.choice,
-        "family": getattr(outcome.ranker, "family_", None),
+        "family": outcome.ranker.choice_.family.label if outcome.ranker.can("valid") else None,
         "confidence": confidence_data(outcome.ranker),
         "uncounted": outcome.uncounted,
         "changes": None if changes is None else changes.to_dict(),
@@ -119,19 +119,17 @@ def show(outcome: Outcome, begin: str | None, previous_settings: Mapping[str, An
         show_changes(outcome.ranker.changes_, begin, outcome.texts)
 
 
-def how_chosen(ranker: LinearRanker, data: rs.Dataset, valid: str | None) -> str:
+def how_chosen(ranker: Ranker, data: rs.Dataset, valid: str | None) -> str:
     """What guided the choice, in words; nothing for a method without one."""
     parameters = ranker.get_params(deep=False)
     folds = getattr(ranker, "n_folds_", 0)
-    if "cv" in parameters and not isinstance(ranker, rs.SparseRanker) and valid is None:
-        folds = min(parameters["cv"], data.n_queries)
     crossed = f"by {folds}-fold cross-validation over the training queries" if folds > 1 else ""
     if valid is None and "cv" in parameters:
         return crossed or "on the training data"
     return " and ".join(filter(None, [f"on {valid}" if valid else "", crossed]))
 
 
-def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
+def feature_strength(ranker: Ranker, data: rs.Dataset) -> Support:
     """How each feature ranks alone."""
     from ranksieve.metrics import profile_for
     from ranksieve.rankers.measures import single_feature
@@ -145,13 +143,14 @@ def feature_strength(ranker: LinearRanker, data: rs.Dataset) -> Support:
 
 def confidence_data(ranker: Any) -> dict[str, Any] | None:
     """How sure the choice is, as plain data, features by name; None for a ranker that does not say."""
-    if (sure := getattr(ranker, "confidence_", None)) is None:
+    if not ranker.can("valid"):
         return None
-    shares = zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True)
+    sure = ranker.choice_.confidence
+    shares = zip(ranker.choice_.feature_names, sure.frequency.tolist(), strict=True)
     return {**sure.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
 
 
-def valid_metrics(ranker: LinearRanker, name: opt.Text, held_out: rs.Dataset | None) -> dict[str, Evaluation]:
+def valid_metrics(ranker: Ranker, name: opt.Text, held_out: rs.Dataset | None) -> dict[str, Evaluation]:
     """The metrics of the validation data, by its name and whether the weights were fitted to it."""
     if held_out is None:
         return {}
@@ -179,16 +178,16 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
     from ranksieve.metrics.evaluate import together
     from ranksieve.report.page import short_lists
 
-    if not ranker.uses_valid:
+    if not ranker.can("valid"):
         return ""
-    crossed, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.validation_
+    crossed, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.choice_.validation
     parts = [part for part in (data if crossed else None, held_out) if part is not None]
     equal_scores = (rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
     return short_lists(together(list(equal_scores)))
 
 
 def show_model(
-    ranker: LinearRanker, model: rs.LinearModel | rs.BoostedModel, choice: str, uncounted: str = ""
+    ranker: Ranker, model: rs.LinearModel | rs.BoostedModel, choice: str, uncounted: str = ""
 ) -> None:
     """The headline, then features and weights, then what is proven."""
     from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, optimality
@@ -214,14 +213,14 @@ def show_model(
     if model.terms:
         table(*_feature_rows(ranker, model))
         _show_groups(ranker)
-        if hasattr(ranker, "confidence_"):
+        if ranker.can("valid"):
             words(f"Chosen again: {CHOSEN_AGAIN}")
     if proof := optimality(model.certificate, model.parameters):
         words(proof)
 
 
 def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Headings and rows: features by falling weight, their costs, ``confidence_.frequency`` of each."""
+    """Headings and rows: features by falling weight, their costs, how often each is chosen again."""
     from ranksieve.report.page import percent_text
 
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
@@ -229,8 +228,9 @@ def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[t
     columns = {"feature": names, "weight": [f"{term.weight:+.5g}" for term in ordered]}
     if (costs := getattr(ranker, "costs_", None)) is not None:
         columns["cost"] = [f"{cost:g}" for cost in costs.columns(names, subset=True).of_each]
-    if (sure := getattr(ranker, "confidence_", None)) is not None:
-        again = dict(zip(ranker.path_.feature_names, sure.frequency.tolist(), strict=True))
+    if ranker.can("valid"):
+        choice = ranker.choice_
+        again = dict(zip(choice.feature_names, choice.confidence.frequency.tolist(), strict=True))
         columns["chosen again"] = [percent_text(again[name]) for name in names]
     return list(columns), list(zip(*columns.values(), strict=True))
 

@@ -151,7 +151,7 @@ def previous_model(file: str) -> rs.LinearModel:
 
     own = open_model(file).own
     if not isinstance(own, rs.LinearModel):
-        raise DataError(file, None, "is not a linear model of ranksieve, which `warm_start` needs")
+        raise DataError(file, None, "is not a linear model of ranksieve, which `previous` needs")
     return own
 
 

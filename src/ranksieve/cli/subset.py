@@ -128,7 +128,7 @@ def _size(ranker: Any, mean: float, error: float) -> dict[str, Any]:
         **proven,
         "root_bound": ranker.root_bound_,
         "n_nodes": ranker.n_iter_,
-        "seconds": ranker.found_.seconds,
+        "seconds": ranker.subset_.seconds,
         "mean": mean,
         "standard_error": error,
         "cost": model.metrics.get("cost"),

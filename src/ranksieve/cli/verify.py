@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WRONG = 1
 HOLDS = {True: "yes", False: "no", None: "not checked"}
-OPTIONS = {"valid": "--valid", "query_weight": "--query-weights", "warm_start": "--from"}
+OPTIONS = {"valid": "--valid", "query_weight": "--query-weights", "previous": "--from"}
 
 
 @command(
@@ -55,7 +55,7 @@ def verify(
     title = f"verifying {model}"
     with progress(title) as bar, while_doing(title):
         verdicts = rs.verify(
-            linear, data, held_out, warm_start=previous, refit=not quick, progress=bar, **query_weights
+            linear, data, held_out, previous=previous, refit=not quick, progress=bar, **query_weights
         )
     result = in_options(verdicts)
     if as_json:

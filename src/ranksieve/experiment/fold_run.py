@@ -27,7 +27,7 @@ from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
 from ranksieve.model.linear import linear_scores, linear_scores_of_models, nonzero_weights
 from ranksieve.prepare.scaling import ScaleWarning
-from ranksieve.rankers.base import LinearRanker, Ranker
+from ranksieve.rankers.base import Ranker, started_from
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
@@ -135,7 +135,7 @@ class MethodPlan:
     @property
     def selections(self) -> tuple[str, ...]:
         """Metrics to choose by on vali, each for itself; a ranker that chooses by itself there has one."""
-        return (self.select,) if self.method.uses_valid else tuple(dict.fromkeys((self.select, *SELECTIONS)))
+        return (self.select,) if self.method.can("valid") else tuple(dict.fromkeys((self.select, *SELECTIONS)))
 
     @property
     def seeds(self) -> tuple[int | None, ...]:
@@ -188,14 +188,14 @@ def _fit_missing(journal: Journal, place: Place, plan: MethodPlan, seed: int | N
     fitted = {}
     for ranker, row in _fits(place, plan, todo, seed, start):
         journal.append(row)
-        if not isinstance(ranker, LinearRanker):
+        if not ranker.can("linear"):
             fitted[row["point"]] = ranker
     return fitted
 
 
 def _certificate(ranker: Ranker) -> dict[str, float]:
     """The numbers that a linear ranker proves."""
-    proof = ranker.to_model().certificate if isinstance(ranker, LinearRanker) else {}
+    proof = ranker.to_model().certificate if ranker.can("linear") else {}
     return {name: value for name, value in proof.items() if isinstance(value, float)}
 
 
@@ -261,7 +261,7 @@ def _fits(
         else:
             _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
         seconds, earlier = time.perf_counter() - began, ranker
-        linear = isinstance(ranker, LinearRanker)
+        linear = ranker.can("linear")
         weights = ranker.coef_ if linear else np.full(fold.train.n_features, np.nan)
         values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
         if not np.any(weights):
@@ -296,9 +296,9 @@ def _quietly() -> Iterator[None]:
 
 def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None) -> None:
     with _quietly():
-        if ranker.uses_valid:
+        if ranker.can("valid"):
             ranker.set_params(metric=select, profile=profile).fit(fold.train, valid=fold.valid)
         else:
             if start is not None:
-                ranker.set_params(warm_start=True).coef_ = start
+                started_from(ranker, start, fold.train.feature_names)
             ranker.fit(fold.train)

@@ -203,7 +203,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ) -> Task:
         """The data, checked, prepared and recorded."""
         valid = as_valid(valid)
-        check_device(self._device)
+        check_device(self.device_)
         data, names, scaled = self._checked_data(X, y, qid, document_weight)
         weight = query_weights(query_weight, data)
         fingerprints = {"train": fingerprint(data)}
@@ -229,7 +229,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if self.can("scale") and self.normalise == "none":
             warn_of_scales(filled)
         normalised = preparation.normalisation.for_learning(filled)
-        return preparation, on_device(normalised, self._device, source)
+        return preparation, on_device(normalised, self.device_, source)
 
     def _fit(self, task: Task) -> Attributes:
         """The fitted attributes: the solution of the method's problem."""
@@ -301,10 +301,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def can(self, what: str) -> bool:
         """Whether the method has an ability.
 
-        "document_weight": a document of weight 2 counts as two copies of it. "distributed": it learns from
-        distributed data. "grades": its labels must not be negative. "linear": its model is linear. "scale": features in other units give another
-        ranker. "stream": it learns from a file while it is read. "valid": it selects among models of its own
-        by validation data.
+        "budget": it keeps limits of features and cost. "distributed": it learns from distributed data.
+        "document_weight": a document of weight 2 counts as two copies of it. "grades": its labels must not be
+        negative. "linear": its model is linear. "scale": features in other units give another ranker.
+        "stream": it learns from a file while it is read. "valid": it selects among models of its own by
+        validation data.
         """
         if what == "valid":
             return "valid" in inspect.signature(self.fit).parameters
@@ -317,7 +318,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return ("linear", "scale", *getattr(loss, "abilities", () if loss is None else ("document_weight",)))
 
     @property
-    def _device(self) -> str:
+    def device_(self) -> str:
         """Where to fit and score; a parameter of methods that can do it on a GPU."""
         return getattr(self, "device", "cpu")
 
@@ -352,7 +353,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Matrix, qid: Any) -> FloatArray:
         """Scores of checked features."""
-        return self._linear_model().predict(X, qid, device=self._device)
+        return self._linear_model().predict(X, qid, device=self.device_)
 
     def _scorer(self) -> Callable[[Dataset], FloatArray]:
         """What gives the scores of a part of distributed data; it is sent to the workers."""
@@ -575,6 +576,13 @@ def as_dataset(
     ids = np.zeros(matrix.shape[0], dtype=np.int64) if qid is None else qid
     columns = None if names is None else list(names)
     return Dataset(matrix, one_dimensional(y), ids, columns, document_weight=document_weight)
+
+
+def started_from(ranker: Ranker, coef: FloatArray, names: Sequence[str]) -> Ranker:
+    """The ranker, whose next fit starts from the weights of these features."""
+    origin = Origin(len(names), np.array(names, dtype=object), Preparation(MissingPolicy("error")))
+    ranker.set_params(warm_start=True)._set(origin, {"coef_": coef})
+    return ranker
 
 
 def _unknown(value: Any) -> bool:

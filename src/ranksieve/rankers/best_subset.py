@@ -110,7 +110,7 @@ class BestSubset(Ranker):
         return SquaredHinge()
 
     def _abilities(self) -> Collection[str]:
-        return ("linear", "scale", "document_weight")
+        return ("linear", "scale", "document_weight", "budget")
 
     def _fit(self, task: Task) -> Attributes:
         return self._best(task, *self._search(task), task.callback)
@@ -148,8 +148,9 @@ class BestSubset(Ranker):
         self, source: Dataset, data: Dataset, preparation: Preparation, objective: Objective
     ) -> tuple[Budget, FeatureCosts | None]:
         """The sets that are allowed; a budget that leaves none is refused."""
-        costs = stated_costs(self.feature_costs, source.feature_names, preparation)
-        budget = usable_budget(stated_budget(self, data.feature_names, preparation, costs), objective)
+        indicators = preparation.missing.indicators
+        costs = stated_costs(self.feature_costs, source.feature_names, indicators)
+        budget = usable_budget(stated_budget(self, data.feature_names, indicators, costs), objective)
         if budget.max_cost is None:
             budget = budget.without_costs()
         usable = budget.usable

@@ -13,25 +13,25 @@ from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.features import as_sign
 from ranksieve.io.tables import as_costs
 from ranksieve.objective import Objective
-from ranksieve.prepare import Preparation
 
 
-def stated_costs(feature_costs: Any, names: Sequence[str], preparation: Preparation) -> FeatureCosts | None:
-    """The costs of features, of which an indicator of missing values comes with its feature; None if free."""
+def stated_costs(
+    feature_costs: Any, names: Sequence[str], indicators: Mapping[str, str]
+) -> FeatureCosts | None:
+    """The costs of features; indicators of missing values come with their features. None if all are free."""
     if feature_costs is None:
         return None
-    indicators = preparation.missing.indicators
     sources = [name for name in names if name not in indicators]
     return as_costs(feature_costs, sources).with_indicators(indicators)
 
 
 def stated_budget(
-    ranker: Any, names: Sequence[str], preparation: Preparation, costs: FeatureCosts | None
+    ranker: Any, names: Sequence[str], indicators: Mapping[str, str], costs: FeatureCosts | None
 ) -> Budget:
     """The budget of a ranker's parameters, for prepared data with columns of these names."""
     return Budget.of(
         names, ranker.max_features, ranker.max_cost, costs, ranker.must_have, ranker.must_not, ranker.signs,
-        preparation.missing.indicators,
+        indicators,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, Self
@@ -224,8 +224,9 @@ class SparseRanker(Ranker):
 
     def _fit(self, task: Task) -> Attributes:
         valid, previous = self._checked_valid(task), task.previous
-        costs = stated_costs(self.feature_costs, task.source.feature_names, task.preparation)
-        budget = stated_budget(self, task.data.feature_names, task.preparation, costs)
+        indicators = task.preparation.missing.indicators
+        costs = stated_costs(self.feature_costs, task.source.feature_names, indicators)
+        budget = stated_budget(self, task.data.feature_names, indicators, costs)
         folds = self._folds(task)
         profile = profile_for(self.profile, task.source if valid is None else valid)
         dealings = [] if folds is None else [folds.fold_of_queries(one) for one in folds.dealings]
@@ -273,7 +274,7 @@ class SparseRanker(Ranker):
 
     def refit_on_part(self, data: Dataset, tol: float) -> FloatArray:
         """The weights that the chosen family gives other data, prepared already, at the chosen point."""
-        budget = stated_budget(self, data.feature_names, self.preparation_, None)
+        budget = stated_budget(self, data.feature_names, self.missing_.indicators, None)
         family, candidate = self.choice_.family, self.choice_.candidate
         fits = self._family_task(data, None, budget, None, ProgressCount(None, 1))
         fits = replace(fits.without_limit(), alphas=np.array([candidate.strength]), tol=tol)
@@ -298,6 +299,9 @@ class SparseRanker(Ranker):
 
     def _loss(self) -> Loss:
         return SquaredHinge()
+
+    def _abilities(self) -> Collection[str]:
+        return (*super()._abilities(), "budget")
 
     def _checked_valid(self, task: Task) -> Dataset | None:
         """The validation data with the columns of the training data, checked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ranksieve.choice.budget import DRAWS
+from ranksieve.choice.decide import DRAWS
 from ranksieve.report.page import certificate, counted, metric_text, metric_title, percent, signed
 from ranksieve.report.subset_page import FOLD_SETS, asked_limits, subset_sentence, that
 
@@ -33,17 +33,16 @@ def choice_sentences(ranker: Any, choice: str) -> list[str]:
 
     ``choice`` says in words that follow "chosen" what guided the choice.
     """
-    sure = getattr(ranker, "confidence_", None)
-    if sure is None:
+    if not ranker.can("valid"):
         return []
-    by = ranker.validation_
+    sure, by = ranker.choice_.confidence, ranker.choice_.validation
     metric = metric_title(by.metric)
     queries = counted(sure.n_queries, "query", "queries")
     sentences = [
         f"Held-out {metric} ({by.profile.name} profile): {metric_text(sure.mean)}, 95 % interval "
         f"{metric_text(sure.low)} to {metric_text(sure.high)}, over {queries}, chosen {choice}."
     ]
-    if getattr(ranker, "family_", "").startswith("subset") and ranker.n_folds_ > 1:
+    if ranker.choice_.family.label.startswith("subset") and ranker.n_folds_ > 1:
         sentences.append(FOLD_SETS)
     if sure.best_features != len(ranker.support_) and sure.loss != 0:
         sentences.append(_best(sure, metric))
@@ -92,8 +91,6 @@ def _of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
         problem = f" of these features with a ridge of {proof['ridge']:.4g}"
     elif "features" in proof:
         problem += f", restricted to {counted(len(proof['features']), 'feature')},"
-    elif "n_features" in proof:  # files of versions before 4 hold their number only
-        problem += f", restricted to {counted(int(proof['n_features']), 'feature')},"
     limits = asked_limits({name: parameters.get(name) for name in LIMITS_OF_WEIGHTS})
     within = f" of a model{that(limits)}" if limits else ""
     about = f": a proof about the weights{within}, not the features or the metric"

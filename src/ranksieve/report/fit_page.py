@@ -12,8 +12,8 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.files import atomic_write
-from ranksieve.choice.budget import DRAWS
-from ranksieve.choice.families import SIZED
+from ranksieve.choice.decide import DRAWS, Choice
+from ranksieve.choice.families import RIDGED, SIZED
 from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, family_title, optimality
@@ -53,7 +53,7 @@ from ranksieve.report.page import (
 if TYPE_CHECKING:
     from ranksieve.choice.update import Changes
     from ranksieve.metrics import Evaluation
-    from ranksieve.rankers import LinearRanker
+    from ranksieve.rankers import Ranker
 
 
 def paid_for(ranker: Any) -> list[tuple[str, float, list[str]]]:
@@ -140,29 +140,28 @@ def _listed(names: list[str]) -> str:
 HOVER = "{x} features: {y:.4f}\n{name}"
 
 
-def candidates_figure(ranker: Any) -> Figure:
+def candidates_figure(choice: Choice) -> Figure:
     """One line per family: its best model of each size, as the choice compares them; a star: the chosen."""
-    candidates = ranker.candidates_
-    families = [*candidates.families, *([] if candidates.beyond is None else [candidates.beyond])]
+    families = [*choice.families, *([] if choice.beyond is None else [choice.beyond])]
     lines = [
-        _candidates_line(family, PALETTE[k % len(PALETTE)], beyond=family is candidates.beyond)
+        _candidates_line(family, PALETTE[k % len(PALETTE)], beyond=family is choice.beyond)
         for k, family in enumerate(families)
     ]
-    best = float(ranker.validation_.mean[ranker.chosen_])
+    best, size = float(choice.validation.mean[choice.index]), int(np.count_nonzero(choice.candidate.coef))
     star = {"marker": {"symbol": "star"}, "hover": HOVER}
-    chosen = marks([len(ranker.support_)], [best], "chosen", PALETTE[1], 14, **star)
+    chosen = marks([size], [best], "chosen", PALETTE[1], 14, **star)
     look = layout(
         380,
         showlegend=True,
         xaxis=axis("features", rangemode="tozero", dtick=1),
-        yaxis=axis(f"held-out {metric_title(ranker.validation_.metric)}"),
+        yaxis=axis(f"held-out {metric_title(choice.validation.metric)}"),
     )
     return {"data": [*lines, chosen], "layout": look}
 
 
 def _candidates_line(family: Any, colour: str, beyond: bool) -> Figure:
     """The best mean of each number of features."""
-    used, mean = family.models.n_nonzero, family.validation.mean
+    used, mean = family.n_nonzero, family.validation.mean
     sizes = [int(size) for size in np.unique(used) if size > 0]
     best = [float(mean[used == size].max()) for size in sizes]
     name = "beyond the budget" if beyond else family_title(family.label)
@@ -205,20 +204,20 @@ class Curves:
 
 
 def curves_of_ranker(ranker: Any) -> Curves | None:
-    """The path of a fitted ranker with its validation; None if it has no path."""
-    if not hasattr(ranker, "path_"):
+    """The chosen family of a SparseRanker with its validation; None for other rankers."""
+    if not isinstance(ranker, SparseRanker):
         return None
-    path, validation = ranker.path_, ranker.validation_
-    by_size = ranker.family_.partition(" ")[0] in SIZED
+    choice, family, names = ranker.choice_, ranker.choice_.family, ranker.choice_.feature_names
+    validation, kind = choice.validation, family.label.partition(" ")[0]
     return Curves(
-        alphas=path.n_nonzero.tolist() if by_size else path.alphas.tolist(),
-        by="features" if by_size else "α",
-        objectives=path.objectives.tolist(),
-        relative_gaps=path.relative_gaps.tolist(),
-        n_nonzero=path.n_nonzero.tolist(),
-        weights=largest_weights(path.coefs, ranker.coef_, path.feature_names),
-        points=[nonzero_weights(w, path.feature_names) for w in path.coefs],
-        chosen=ranker.chosen_,
+        alphas=(family.n_nonzero if kind in SIZED else family.strengths).tolist(),
+        by="features" if kind in SIZED else "ridge" if kind in RIDGED else "α",
+        objectives=family.objectives.tolist(),
+        relative_gaps=(family.gaps / family.objectives).tolist(),
+        n_nonzero=family.n_nonzero.tolist(),
+        weights=largest_weights(family.coefs, ranker.coef_, names),
+        points=[nonzero_weights(w, names) for w in family.coefs],
+        chosen=choice.index,
         metric=validation.metric,
         mean=validation.mean.tolist(),
         standard_error=validation.standard_error.tolist(),
@@ -322,12 +321,12 @@ def against_the_best(ranker: Any) -> Gains | None:
     """The chosen model against the best candidate, else the densest, on the held-out queries."""
     if not isinstance(ranker, SparseRanker):
         return None
-    validation, candidates = ranker.validation_, ranker.candidates_
-    own = validation.values[ranker.chosen_]
-    theirs, used, beyond = candidates.best()
+    choice, validation = ranker.choice_, ranker.choice_.validation
+    own = validation.values[choice.index]
+    theirs, used, beyond = choice.best()
     baseline = f"the best candidate{' beyond the budget' if beyond else ''} ({counted(used, 'feature')})"
     if np.array_equal(own, theirs):
-        theirs, used = candidates.densest()
+        theirs, used = choice.densest()
         baseline = f"the densest candidate ({counted(used, 'feature')})"
     if np.array_equal(own, theirs):
         return None
@@ -358,12 +357,12 @@ def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> l
 
 def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
     """In how many resamplings the best candidate uses a feature; without a choice, what is proven."""
-    sure = getattr(ranker, "confidence_", None)
-    if sure is None:
+    if not ranker.can("valid"):
         gap = model["certificate"].get("relative_gap")
         short = "no proof" if gap is None else f"gap {percent(gap)}"
         return Answer(SURE, short, optimality(model["certificate"], model["parameters"]))
-    share = dict(zip(ranker._names(), sure.frequency.tolist(), strict=True))
+    choice = ranker.choice_
+    share = dict(zip(choice.feature_names, choice.confidence.frequency.tolist(), strict=True))
     names = [term["name"] for term in by_weight(model)]
     rest = [name for name in names if share[name] < OFTEN]
     details = (
@@ -403,7 +402,7 @@ class Unseen:
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
 DATA = {
     "train": "training data", "valid": "validation data", "query_weight": "query weights",
-    "warm_start": "the model before",
+    "previous": "previous model",
 }  # fmt: skip
 
 
@@ -438,7 +437,7 @@ class Content:
         Heading of the page.
     model : mapping
         As :meth:`LinearModel.to_dict` gives it.
-    ranker : LinearRanker, optional
+    ranker : Ranker, optional
         That has this model: its path, candidates, costs and changes are shown.
     choice : str
         How the model was chosen, in words that follow "chosen".
@@ -493,7 +492,7 @@ class Content:
     @cached_property
     def candidates(self) -> Figure | None:
         """The figure of all candidates."""
-        return candidates_figure(self.ranker) if isinstance(self.ranker, SparseRanker) else None
+        return candidates_figure(self.ranker.choice_) if isinstance(self.ranker, SparseRanker) else None
 
     @property
     def planted(self) -> Planted | None:
@@ -595,7 +594,7 @@ def render(content: Content) -> str:
     return render_page("fit.html.j2", data, content=content, colours=colours, metrics=list(metrics))
 
 
-def build_content(ranker: LinearRanker, *, title: str = "Sparse ranker", **shown: Any) -> Content:
+def build_content(ranker: Ranker, *, title: str = "Sparse ranker", **shown: Any) -> Content:
     """The page of a fitted ranker; ``shown`` are further fields of :class:`Content`.
 
     Without ``gains``: against the best candidate, within the budget or beyond it, or the densest, on the
@@ -612,7 +611,7 @@ def content_of_model(model: LinearModel, **shown: Any) -> Content:
     return Content(model=model.to_dict(), **shown)
 
 
-def planted_features(truth: AnyArray, ranker: LinearRanker) -> Planted:
+def planted_features(truth: AnyArray, ranker: Ranker) -> Planted:
     """Compare a ranker's nonzero weights with the planted ones."""
     planted, chosen = truth != 0, ranker.coef_ != 0
     found, missed, extra = (
@@ -633,7 +632,7 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
     names, costs = ranker._names(), getattr(ranker, "costs_", None)
     values = {
         "weight": ranker.coef_,
-        "frequency": getattr(getattr(ranker, "confidence_", None), "frequency", None),
+        "frequency": ranker.choice_.confidence.frequency if ranker.can("valid") else None,
         "strength": support.strength,
         "cost": None if costs is None else costs.columns(names).of_each,
     }

@@ -74,7 +74,7 @@ def verify(
     valid: Dataset | None = None,
     *,
     query_weight: QueryWeight | None = None,
-    warm_start: LinearModel | PathLike | None = None,
+    previous: LinearModel | PathLike | None = None,
     refit: bool = True,
     progress: Progress | None = None,
 ) -> Verification:
@@ -95,7 +95,7 @@ def verify(
         The validation data of its fit, if it had any.
     query_weight : array or mapping of query id to number, optional
         The weights of queries in its fit, if it had any. The data bring the weights of their documents.
-    warm_start : LinearModel or its file, optional
+    previous : LinearModel or its file, optional
         The model that its fit began with, if any.
     refit : bool
         Whether to fit again where a claim needs it.
@@ -103,7 +103,7 @@ def verify(
         Called with (done, in all) while a ranker that chooses among models is fitted again.
     """
     model = cast(LinearModel, model_of(model))
-    begin = None if warm_start is None else as_model(warm_start)
+    begin = None if previous is None else as_model(previous)
     case = Case(model, data, valid, query_weight, refit, progress, begin)
     case.check_input()
     case = replace(case, query_weight=query_weights(query_weight, data))

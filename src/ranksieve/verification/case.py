@@ -14,19 +14,19 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.files import plain
 from ranksieve._util.messages import shortened
-from ranksieve.budgeted import BudgetedRanker
 from ranksieve.data.dataset import Dataset, counted
 from ranksieve.data.features import named_signs
 from ranksieve.errors import DataError, ParameterError, in_python
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import rounded
+from ranksieve.grid_ranker import GridRanker
 from ranksieve.methods import METHODS, ranker_classes
 from ranksieve.metrics import PROFILES
 from ranksieve.model.linear import LinearModel, as_settings, model_from_dict
 from ranksieve.path import Progress
 from ranksieve.penalties import PENALTIES
 from ranksieve.prepare import Preparation
-from ranksieve.rankers.base import LinearRanker
+from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.parameters import check_parameters
 from ranksieve.solvers import Problem
 
@@ -108,7 +108,7 @@ def _shown(value: object) -> str:
 NAMED: dict[str, Collection[str]] = {  # parameters that may be objects, and the texts that they may be
     "penalty": PENALTIES, "profile": PROFILES, "base": (), "feature_costs": (),
 }  # fmt: skip
-CHOICE = "choice"  # the parameter that tells how a BudgetedRanker chose among the points of a grid
+CHOICE = "choice"  # the parameter that tells how a GridRanker chose among the points of a grid
 BUDGET = ("max_features", "max_cost", "feature_costs")
 PREPARATION = ("normalise", "missing")
 STATED = {
@@ -118,33 +118,33 @@ SHOWN = 8  # names or numbers
 OWN = "{} of the choice is the caller's own, which the file does not hold"
 
 
-def is_budgeted(model: LinearModel) -> bool:
-    """Whether a BudgetedRanker made the model."""
+def is_from_grid(model: LinearModel) -> bool:
+    """Whether a GridRanker made the model."""
     return CHOICE in model.parameters
 
 
-def learner_of(model: LinearModel) -> LinearRanker:
+def learner_of(model: LinearModel) -> Ranker:
     """The ranker whose problem the certificate states, not fitted; how it was chosen plays no part there."""
-    left_out = (CHOICE, *BUDGET) if is_budgeted(model) else ()
+    left_out = (CHOICE, *BUDGET) if is_from_grid(model) else ()
     parameters = {name: value for name, value in model.parameters.items() if name not in left_out}
-    if ranker_class(model.method).uses_valid:
+    if ranker_class(model.method)().can("valid"):
         parameters |= {"profile": "standard"}
     return _ranker(model.method, parameters)
 
 
-def chooser_of(model: LinearModel) -> LinearRanker:
+def chooser_of(model: LinearModel) -> Ranker:
     """The ranker whose ``fit`` gave the model, with all its choices; not fitted."""
-    if is_budgeted(model):
+    if is_from_grid(model):
         with not_checked_if_damaged("the choice cannot be made again"):
-            return _budgeted(model.parameters)
+            return _grid_ranker(model.parameters)
     parameters = dict(model.parameters)
-    if ranker_class(model.method).uses_valid:
+    if ranker_class(model.method)().can("valid"):
         if model.chosen_by is None:
             raise NotChecked(OWN.format("the profile"))
         parameters["profile"] = model.chosen_by["profile"]  # that of the data, if none was asked for
     ranker = _ranker(model.method, parameters)
     try:
-        check_device(ranker.device)
+        check_device(ranker.device_)
     except ValueError as error:
         raise NotChecked(f"it was fitted on a GPU, and {error}") from None
     return ranker
@@ -180,15 +180,15 @@ def _in_words(value: Any) -> str:
     return shortened(words, SHOWN) or "none"
 
 
-def ranker_class(method: str) -> type[LinearRanker]:
+def ranker_class(method: str) -> type[Ranker]:
     """The class of a linear ranker by its name."""
     kind = ranker_classes().get(method.lower())
-    if kind is None or not issubclass(kind, LinearRanker):
+    if kind is None or not kind().can("linear"):
         raise NotChecked(f"this release has no linear method called {method!r}")
     return kind
 
 
-def _budgeted(parameters: Mapping[str, Any]) -> LinearRanker:
+def _grid_ranker(parameters: Mapping[str, Any]) -> Ranker:
     choice = dict(parameters[CHOICE])
     if choice.get("method") not in METHODS:
         raise NotChecked(OWN.format("the grid"))
@@ -196,10 +196,10 @@ def _budgeted(parameters: Mapping[str, Any]) -> LinearRanker:
         raise NotChecked(OWN.format("the profile"))
     own = {name: value for name, value in parameters.items() if name in (*BUDGET, *PREPARATION)}
     own |= {name: value for name, value in choice.items() if name not in ("parameters", "candidates")}
-    return _checked(BudgetedRanker(**_revived(own), parameters=_revived(choice["parameters"])))
+    return _checked(GridRanker(**_revived(own), parameters=_revived(choice["parameters"])))
 
 
-def _ranker(method: str, parameters: Mapping[str, Any]) -> LinearRanker:
+def _ranker(method: str, parameters: Mapping[str, Any]) -> Ranker:
     kind: Any = ranker_class(method)
     unknown = [name for name in parameters if name not in kind().get_params(deep=False)]
     if unknown:
@@ -219,7 +219,7 @@ def _revived(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _checked(ranker: LinearRanker) -> LinearRanker:
+def _checked(ranker: Ranker) -> Ranker:
     with not_checked_if_damaged("it cannot be fitted like that"):
         check_parameters(ranker)
     return ranker
@@ -230,9 +230,9 @@ FIT = 1e-9  # share of a number by which two fits may differ
 SAME_WEIGHT = 1e-6  # share of the largest weight: what rounding may grow to in the steps of a solver
 PARTS = {
     "train": "training data", "valid": "validation data", "query_weight": "query weights",
-    "warm_start": "the model before",
+    "previous": "a previous model",
 }  # fmt: skip
-GIVEN = ("valid", "query_weight", "warm_start")  # parameters of verify
+GIVEN = ("valid", "query_weight", "previous")  # parameters of verify
 COST = "cost"  # the one metric that takes no fit to measure
 BY_FIT = ("alpha", "ridge", "family", "features", "weights")  # of a problem: what only the fit determines
 
@@ -275,7 +275,7 @@ class Case:
     query_weight: Any  # an array, once the input is checked
     refit: bool
     progress: Progress | None
-    warm_start: LinearModel | None = None
+    previous: LinearModel | None = None
 
     def check_input(self) -> None:
         """Refuse a damaged model file, and data that the model cannot have been fitted on."""
@@ -312,7 +312,7 @@ class Case:
         if isinstance(signs := getattr(learner, "signs", None), Mapping):
             learner.set_params(signs=named_signs(signs, self.data.feature_names))
         data, weight = self.learned_from(learner.normalise, learner.missing)
-        if learner.device != "cpu":
+        if learner.device_ != "cpu":
             data = rounded(data)
         with not_checked_if_damaged("its problem cannot be stated"):
             if "features" in certificate:
@@ -346,7 +346,7 @@ class Case:
     @property
     def chooses(self) -> bool:
         """Whether the method chose this model among others, as only a new fit can confirm."""
-        return is_budgeted(self.model) or ranker_class(self.model.method).uses_valid
+        return is_from_grid(self.model) or ranker_class(self.model.method)().can("valid")
 
     @property
     def states_by_fit(self) -> bool:
@@ -365,10 +365,10 @@ class Case:
         try:
             if not self.refit:
                 raise LeftOut("only a new fit can tell, which was not asked for")
-            self.need("query_weight", "valid", "warm_start")
+            self.need("query_weight", "valid", "previous")
             ranker: Any = chooser_of(self.model)
             options = {name: part for name in GIVEN if (part := getattr(self, name)) is not None}
-            if ranker.uses_valid:
+            if ranker.can("valid"):
                 options["progress"] = self.progress
             with not_checked_if_damaged("fitting again fails"):
                 again: LinearModel = ranker.fit(self.data, **options).to_model()
@@ -388,7 +388,7 @@ class Case:
     def other_weights(self) -> str:
         """What to say of a new fit with other weights."""
         words = "fitted again: other weights"
-        if self.model.parameters.get("warm_start") and not is_budgeted(self.model):
+        if self.model.parameters.get("warm_start") and not is_from_grid(self.model):
             words += "; the first fit may have begun at weights that the file does not hold"
         return words
 

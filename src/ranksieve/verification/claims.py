@@ -8,16 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
-from ranksieve.choice.budget import fits
 from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.choice.scorecard import METHOD
 from ranksieve.choice.update import short_name
+from ranksieve.data.budget import COST_ROUNDING, Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.data.features import is_pattern, matching, named_signs
@@ -25,10 +26,10 @@ from ranksieve.data.matrix import dense_block
 from ranksieve.methods import ranker_classes
 from ranksieve.metrics import evaluate
 from ranksieve.model.linear import LinearModel
-from ranksieve.objective import make_objective
+from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import ElasticNet
 from ranksieve.prepare.scaling import learn_normalisation
-from ranksieve.rankers.within_budget import WithinBudget
+from ranksieve.rankers.budgets import stated_budget, stated_costs, usable_budget
 from ranksieve.solvers import Problem
 from ranksieve.solvers.base import relative
 from ranksieve.subset import Proof, SubsetSearch, proven_bound
@@ -46,7 +47,7 @@ from ranksieve.verification.case import (
     Verdict,
     columns_of,
     differing,
-    is_budgeted,
+    is_from_grid,
     judged,
     learner_of,
     not_checked_if_damaged,
@@ -254,16 +255,16 @@ def check_subset(case: Case) -> Verdict:
     """The objective at the weights, the limits of the set, and the bound that the tree of the proof gives."""
     proof, learner = case.model.certificate, learner_of(case.model)
     case.need("query_weight")
-    if not isinstance(learner, WithinBudget):
+    if not learner.can("budget"):
         raise NotChecked(f"{case.model.method} has no sets of features")
     _check_entries(proof, "subset")
     data, weight = case.learned_from(learner.normalise, learner.missing)
     with not_checked_if_damaged("its problem cannot be stated"), single_threaded_blas():
         ridge, size, limit = proof["ridge"], int(proof["max_features"]), proof.get("max_cost")
         objective = make_objective(data, query_weight=weight)
-        rules = learner.stated_rules(data, objective, case.model.preparation.missing.indicators, limit)
-        search, w = SubsetSearch(objective, rules, ridge), case.weights_on(data)
-        found = recomputed(Problem(objective, ElasticNet(ridge, signs=rules.signs, l1_ratio=0.0)), w)
+        budget = _stated_budget(case, learner, data, objective, limit)
+        search, w = SubsetSearch(objective, budget, ridge), case.weights_on(data)
+        found = recomputed(Problem(objective, ElasticNet(ridge, signs=budget.signs, l1_ratio=0.0)), w)
         findings = [
             *_consistent(proof), *_unproven(case), *_at_weights(found, {"objective": proof["objective"]}),
             *_stated_limits(case, learner, search, data), *_allowed(search, size, w),
@@ -276,12 +277,23 @@ def check_subset(case: Case) -> Verdict:
     return judged("subset", [*findings, *_confirmed_by_fit(case, findings, (), case.chooses)])
 
 
+def _stated_budget(
+    case: Case, learner: Any, data: Dataset, objective: Objective, max_cost: float | None
+) -> Budget:
+    """The sets that the parameters allow, for a cost of at most ``max_cost``."""
+    indicators = case.model.preparation.missing.indicators
+    costs = stated_costs(learner.feature_costs, data.feature_names, indicators)
+    budget = stated_budget(learner, data.feature_names, indicators, costs)
+    budget = replace(budget, max_cost=max_cost) if max_cost is not None else budget.without_costs()
+    return usable_budget(budget, objective, getattr(learner, "l1_weights", None))
+
+
 def _stated_limits(
-    case: Case, learner: WithinBudget, search: SubsetSearch, data: Dataset
+    case: Case, learner: Any, search: SubsetSearch, data: Dataset
 ) -> Iterator[Finding]:
     """The problem of the certificate is that of the parameters."""
-    proof, usable = case.model.certificate, search.rules.usable
-    default = SubsetSearch(search.objective, search.rules).ridge
+    proof, usable = case.model.certificate, search.budget.usable
+    default = SubsetSearch(search.objective, search.budget).ridge
     ridge = default if (asked := getattr(learner, "ridge", None)) is None else asked
     if math.isclose(proof["ridge"], ridge, rel_tol=FIT):
         yield True, f"ridge {_beside_default(proof['ridge'], default)}"
@@ -464,7 +476,7 @@ def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
 def check_budget(case: Case) -> Iterator[Verdict]:
     """The limits that were asked for are kept."""
     try:
-        limited = is_budgeted(case.model) or issubclass(ranker_class(case.model.method), WithinBudget)
+        limited = is_from_grid(case.model) or ranker_class(case.model.method)().can("budget")
     except NotChecked:
         limited = True
     if not limited:  # parameters of the same names may mean something else there
@@ -490,7 +502,7 @@ def _limits(model: LinearModel, known: Sequence[str]) -> Iterator[Finding]:
         if cost is None:
             yield False, f"the file does not hold what its features cost, of at most {limit:g}"
         else:
-            yield bool(fits(cost, limit)), f"cost {cost:g} of at most {limit:g}"
+            yield cost <= limit * (1.0 + COST_ROUNDING), f"cost {cost:g} of at most {limit:g}"
     if "must_not" in asked:
         by_name = _named(asked.get("must_have", []), model)
         used = _matched(_named(asked["must_not"], model), model, known) - by_name
