@@ -57,7 +57,9 @@ def on_workers(client: Any, n_docs: int, n_features: int) -> Any:
     return rs.distribute(X, y=y, qid=qid, client=client)
 
 
-def timed_path(data: Any, n_alphas: int = N_ALPHAS, progress: Any = None) -> tuple[float, float, rs.Path]:
+def timed_path(
+    data: Any, n_alphas: int = N_ALPHAS, progress: Any = None
+) -> tuple[float, float, rs.SparsePath]:
     """Seconds, seconds of this process's processor, and the path."""
     start, cpu = time.perf_counter(), time.process_time()
     path = rs.sparse_path(data, n_alphas=n_alphas, progress=progress)
@@ -65,7 +67,7 @@ def timed_path(data: Any, n_alphas: int = N_ALPHAS, progress: Any = None) -> tup
 
 
 def distributed(
-    n_workers: int, n_docs: int, n_features: int, reference: rs.Path, kill: bool
+    n_workers: int, n_docs: int, n_features: int, reference: rs.SparsePath, kill: bool
 ) -> dict[str, Any]:
     """One run on so many worker processes; with ``kill`` one of them is killed in the middle of the path."""
     from distributed import Client, LocalCluster

@@ -17,7 +17,8 @@ import numpy as np
 from benchmarks.harness import keep, letor_root, seconds
 from ranksieve import Dataset, LinearModel, evaluate, load_letor_folds, make_ranking, make_scorecard
 from ranksieve._types import FloatArray
-from ranksieve.choice.forward import ForwardSearch, Rules
+from ranksieve.choice.forward import ForwardSearch
+from ranksieve.data.budget import Budget
 from ranksieve.io.folds import Fold
 from ranksieve.model.linear import Term
 from ranksieve.objective import make_objective
@@ -44,8 +45,8 @@ def forward_models(train: Dataset) -> dict[int, LinearModel]:
     """Real-valued weights of the features that forward selection finds, by their number."""
     objective = make_objective(train)
     search = ForwardSearch(objective, objective.varies)
-    path = search.path(max(SIZES), Rules(objective.varies), train.feature_names)
-    return {size: model_of(path.coefs[size - 1], train, search.ridge) for size in SIZES}
+    fits = search.path(max(SIZES), Budget(must_not=~objective.varies))
+    return {size: model_of(fits[size - 1].w, train, search.ridge) for size in SIZES}
 
 
 def model_of(w: FloatArray, train: Dataset, ridge: float) -> LinearModel:

@@ -28,6 +28,7 @@ from ranksieve import (
     read_dataset,
 )
 from ranksieve._types import FloatArray
+from ranksieve.choice.held_out import scores_of_models
 
 SIZES = range(1, 11)
 TIME_LIMIT = 60.0

@@ -106,7 +106,7 @@ class GridRanker(Ranker):
     cv: Annotated[int, Interval(Integral, 2, None, closed="left")] = 5
     random_state: Seed = 0
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any = None,
@@ -153,9 +153,7 @@ class GridRanker(Ranker):
             task.preparation.filled(valid)
         n_folds = min(self.cv, data.n_queries) if valid is None and data.n_queries > 1 else 0
         fold_of = np.random.default_rng(self.random_state).permutation(data.n_queries) % max(n_folds, 1)
-        costs = stated_costs(
-            self.feature_costs, source.feature_names, task.preparation.missing.indicators
-        )
+        costs = stated_costs(self.feature_costs, source.feature_names, task.preparation.missing.indicators)
         search = self._search(method, data, costs, n_folds, task.progress)
         fits = search.fits(data, task.query_weight)
         if not search.budget.allows(np.array([fit.coef for fit in fits])).any():

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
 from ranksieve._util.messages import lookup
@@ -204,7 +204,7 @@ def make_ranker(
             raise ParameterError("method", method, f"does not use `{name}`{only}; leave it out")
     own = dict(_setting(text, entry) for text in settings)
     if entry.can("valid") or not (measures or parameters.keys() & set(CHOICE) - entry.parameters.keys()):
-        return cast("Ranker", entry.make(**{**own, **parameters}))
+        return entry.make(**{**own, **parameters})
     preparation = {name: own.pop(name) for name in ("normalise", "missing") if name in own}
     return rs.GridRanker(entry, parameters=own, **(preparation | dict(parameters)))
 

@@ -63,7 +63,7 @@ def path(
     opt.present(content, as_json, lambda: _show(result), output)
 
 
-def _show(result: rs.Path) -> None:
+def _show(result: rs.SparsePath) -> None:
     from ranksieve.report import certificate
 
     table(["alpha", "features", "objective", "relative gap", "features that enter"], _rows(result))
@@ -72,7 +72,7 @@ def _show(result: rs.Path) -> None:
         words(f"The data stayed on disk: {result.passes}.")
 
 
-def _rows(result: rs.Path) -> Iterator[tuple[Any, ...]]:
+def _rows(result: rs.SparsePath) -> Iterator[tuple[Any, ...]]:
     """About ten points, with the features that enter between each and the one before."""
     import numpy as np
 

@@ -135,7 +135,9 @@ class MethodPlan:
     @property
     def selections(self) -> tuple[str, ...]:
         """Metrics to choose by on vali, each for itself; a ranker that chooses by itself there has one."""
-        return (self.select,) if self.method.can("valid") else tuple(dict.fromkeys((self.select, *SELECTIONS)))
+        if self.method.can("valid"):
+            return (self.select,)
+        return tuple(dict.fromkeys((self.select, *SELECTIONS)))
 
     @property
     def seeds(self) -> tuple[int | None, ...]:

@@ -39,7 +39,6 @@ from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import from_gpu, is_on_gpu, on_device
 from ranksieve.losses.base import NO_PAIRS, Loss
 from ranksieve.metrics import evaluate
-from ranksieve.model.boosted import BoostedModel
 from ranksieve.model.linear import LinearModel
 from ranksieve.objective import Objective, make_objective
 from ranksieve.path import Progress
@@ -246,7 +245,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         parameters = set(self.get_params(deep=False))
         for name in [name for name in vars(self) if name not in parameters]:
             delattr(self, name)
-        vars(self).update(origin.attributes, **fitted)
+        self.__dict__.update(origin.attributes, **fitted)
         self._fit_parameters = self._stated_parameters()
 
     def _loss(self) -> Loss | None:
@@ -382,7 +381,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
         return as_dataset(matrix, y, qid, getattr(self, "feature_names_in_", None))
 
-    def to_model(self) -> LinearModel | BoostedModel:
+    def to_model(self) -> Any:  # a LinearModel, or a BoostedModel of rankers that are not linear
         """The fitted ranker as a model that can be saved, exported and explained."""
         check_is_fitted(self, "n_features_in_")
         if self._origin.standardised:

@@ -176,7 +176,7 @@ class SparseRanker(Ranker):
     normalise: Normalise = "auto"
     device: Device = "cpu"
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any = None,
@@ -215,7 +215,8 @@ class SparseRanker(Ranker):
             progress=progress, previous=model,
         )  # fmt: skip
 
-    def _task(self, X: Any, y: Any, qid: Any, *, previous: LinearModel | None = None, **options: Any) -> Task:
+    def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
+        previous = options.pop("previous", None)
         task = super()._task(X, y, qid, **options)
         if previous is None:
             return task
@@ -277,10 +278,9 @@ class SparseRanker(Ranker):
         budget = stated_budget(self, data.feature_names, self.missing_.indicators, None)
         family, candidate = self.choice_.family, self.choice_.candidate
         fits = self._family_task(data, None, budget, None, ProgressCount(None, 1))
-        fits = replace(fits.without_limit(), alphas=np.array([candidate.strength]), tol=tol)
         kind, size = family.label.partition(" ")[0], len(self.support_)
-        if kind == "refitted":  # its strength is the ridge of the path's α
-            fits = replace(fits, alphas=fits.alphas / RIDGE_SHARE)
+        alpha = candidate.strength / (RIDGE_SHARE if kind == "refitted" else 1.0)  # that of the path
+        fits = replace(fits.without_limit(), alphas=np.array([alpha]), tol=tol)
         if kind in SIZED:
             sized = replace(fits.budget, max_features=size)
             fits = replace(fits, alphas=None, n_alphas=1, budget=sized)

@@ -288,9 +288,7 @@ def _stated_budget(
     return usable_budget(budget, objective, getattr(learner, "l1_weights", None))
 
 
-def _stated_limits(
-    case: Case, learner: Any, search: SubsetSearch, data: Dataset
-) -> Iterator[Finding]:
+def _stated_limits(case: Case, learner: Any, search: SubsetSearch, data: Dataset) -> Iterator[Finding]:
     """The problem of the certificate is that of the parameters."""
     proof, usable = case.model.certificate, search.budget.usable
     default = SubsetSearch(search.objective, search.budget).ridge
