@@ -36,7 +36,7 @@ PLACES = (
     "ranksieve", "ranksieve.baselines", "ranksieve.io", "ranksieve.rankers", "ranksieve.estimators",
     "ranksieve.selection", "ranksieve.losses", "ranksieve.baselines.modified_huber",
 )  # fmt: skip
-RENAMED: dict[str, tuple[str, ...]] = {"BudgetedRanker": ("GridRanker",)}
+RENAMED: dict[str, tuple[str, ...]] = {"GridRanker": ("GridRanker",)}
 TIMES = re.compile(r"\b[0-9.]+ (s|ms|seconds|minutes)\b")
 ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", "alpha_", "ridge_", "bound_")
 
@@ -170,7 +170,7 @@ def choice_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "choice of weighted documents", lambda: fitted(ranker(cv=3), weighted(data))
     yield "subset", lambda: fitted(subset(3), data)
     yield "subset within a cost", lambda: fitted(subset(4, max_cost=6.0, feature_costs=costs), data)
-    grid = find("BudgetedRanker")
+    grid = find("GridRanker")
     yield "grid of FenchelRank", lambda: fitted(grid("fenchelrank", max_features=4), data, valid=valid)
     frontier = find("frontier")
     yield "frontier", lambda: repr(frontier(data, feature_costs=costs, cv=3))

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ranksieve as rs
-from ranksieve.choice.forward import Rules, fit_set
+from ranksieve.choice.forward import fit_set
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.objective import make_objective
 from ranksieve.subset import Effort, Limits, Proof, SubsetSearch, proven_bound
@@ -312,18 +313,18 @@ def test_separable_data_have_a_bound(train):
 
 def test_a_family_of_candidates(train):
     ranker = rs.SparseRanker(3, families=("l1", "subset"), profile="standard", n_alphas=10).fit(train)
-    labels = [family.label for family in ranker.candidates_.families]
+    labels = [family.label for family in ranker.choice_.families]
     assert labels == ["l1", "subset"]
-    subset = ranker.candidates_.families[1]
-    assert subset.models.n_nonzero.tolist() == [1, 2, 3, 4]
-    assert [found.max_features for found in subset.fitted.found] == [1, 2, 3, 4]
+    subset = ranker.choice_.families[1]
+    assert subset.n_nonzero.tolist() == [1, 2, 3, 4]
+    assert [one.subset.max_features for one in subset.candidates] == [1, 2, 3, 4]
     alone = rs.best_subset(train, 2)
-    assert np.array_equal(np.flatnonzero(subset.models.coefs[1]), alone.support_)
+    assert np.array_equal(np.flatnonzero(subset.coefs[1]), alone.support_)
     only = rs.SparseRanker(2, families="subset", profile="standard").fit(train)
     certificate = only.to_model().certificate
     assert certificate["kind"] == "subset"
     assert certificate["max_features"] == len(only.support_)
-    assert only.gap_ == pytest.approx(only.objective_ - only.found_.bound)
+    assert only.gap_ == pytest.approx(only.objective_ - only.subset_.bound)
 
 
 @pytest.mark.full

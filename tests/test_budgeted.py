@@ -1,4 +1,4 @@
-"""BudgetedRanker: every linear method within a budget, in Python and at the command line."""
+"""GridRanker: every linear method within a budget, in Python and at the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
-from ranksieve.budgeted import spread_in_queries, strongest_columns
+from ranksieve.grid_ranker import spread_in_queries, strongest_columns
 from ranksieve.choice.budget import Budget
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -57,7 +57,7 @@ def short(name: str) -> Method:
 @pytest.mark.parametrize("name", LINEAR)
 def test_no_method_exceeds_a_number_of_features(name, parts, tmp_path):
     train, valid = parts
-    ranker = rs.BudgetedRanker(short(name), max_features=2, parameters=FAST.get(name)).fit(train, valid=valid)
+    ranker = rs.GridRanker(short(name), max_features=2, parameters=FAST.get(name)).fit(train, valid=valid)
     assert 1 <= np.count_nonzero(ranker.coef_) <= 2
     assert ranker.coef_.shape == (train.n_features,)
     model = ranker.to_model()
@@ -74,9 +74,9 @@ def test_no_method_exceeds_a_number_of_features(name, parts, tmp_path):
 @pytest.mark.parametrize("name", LINEAR)
 def test_no_method_exceeds_a_cost_whose_groups_are_paid_once(name, parts):
     train, valid = parts
-    ranker = rs.BudgetedRanker(
-        short(name), feature_costs=GROUPED, max_cost=2.6, parameters=FAST.get(name)
-    ).fit(train, valid=valid)
+    ranker = rs.GridRanker(short(name), feature_costs=GROUPED, max_cost=2.6, parameters=FAST.get(name)).fit(
+        train, valid=valid
+    )
     model = ranker.to_model()
     assert model.terms
     assert ranker.costs_ is not None
@@ -88,11 +88,11 @@ def test_no_method_exceeds_a_cost_whose_groups_are_paid_once(name, parts):
 def test_cross_validation_without_validation_data(name, parts):
     train, _ = parts
     counts: list[tuple[int, int]] = []
-    ranker = rs.BudgetedRanker(short(name), max_features=3, cv=3)
+    ranker = rs.GridRanker(short(name), max_features=3, cv=3)
     ranker.fit(train, progress=lambda *count: counts.append(count))
     model, n = ranker.to_model(), len(ranker.points_)
     assert len(model.terms) <= 3
-    assert ranker.validation_.values.shape == (n, train.n_queries)
+    assert ranker.choice_.validation.values.shape == (n, train.n_queries)
     assert model.parameters["choice"] == {
         "method": None, "parameters": {},  # a shorter grid makes it another method than that of METHODS
         "candidates": n, "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard",
@@ -104,18 +104,18 @@ def test_cross_validation_without_validation_data(name, parts):
 
 def test_what_is_measured_is_what_evaluate_measures(parts):
     train, valid = parts
-    ranker = rs.BudgetedRanker("ranksvm-l1", max_features=3, metric="map", profile="letor")
+    ranker = rs.GridRanker("ranksvm-l1", max_features=3, metric="map", profile="letor")
     ranker.fit(train, valid=valid)
     expected = rs.evaluate(ranker.predict(valid), valid, ["map"], "letor").mean["map"]
     assert ranker.to_model().metrics == {"held-out map (letor)": expected}
     assert ranker.to_model().chosen_by == {"metric": "map", "profile": "letor"}
-    assert expected == ranker.validation_.mean.max()
+    assert expected == ranker.choice_.validation.mean.max()
 
 
 def test_without_a_budget_the_chosen_point_is_the_method_s_own_fit(parts):
     train, valid = parts
-    ranker = rs.BudgetedRanker("ranksvm").fit(train, valid=valid)
-    plain = find_method("ranksvm").make(**ranker.points_[ranker.chosen_]).fit(train)
+    ranker = rs.GridRanker("ranksvm").fit(train, valid=valid)
+    plain = find_method("ranksvm").make(**ranker.points_[ranker.choice_.index]).fit(train)
     assert np.array_equal(ranker.coef_, plain.coef_)
     assert ranker.to_model().certificate == plain.to_model().certificate
     assert np.array_equal(ranker.predict(valid), plain.predict(valid))
@@ -123,9 +123,9 @@ def test_without_a_budget_the_chosen_point_is_the_method_s_own_fit(parts):
 
 def test_a_restricted_fit_says_so_in_its_certificate(parts):
     train, valid = parts
-    ranker = rs.BudgetedRanker("ranksvm", 3).fit(train, valid=valid)
+    ranker = rs.GridRanker("ranksvm", 3).fit(train, valid=valid)
     narrow = train.select_features(ranker.columns_)
-    plain = find_method("ranksvm").make(**ranker.points_[ranker.chosen_]).fit(narrow)
+    plain = find_method("ranksvm").make(**ranker.points_[ranker.choice_.index]).fit(narrow)
     assert np.array_equal(plain.coef_, ranker.coef_[ranker.columns_])
     assert ranker.to_model().certificate == {
         **plain.to_model().certificate, "features": [train.feature_names[j] for j in ranker.columns_],
@@ -134,9 +134,9 @@ def test_a_restricted_fit_says_so_in_its_certificate(parts):
 
 def test_the_certificate_is_the_one_of_the_chosen_ranker(parts):
     train, valid = parts
-    concave = rs.BudgetedRanker(short("ranksvm-log")).fit(train, valid=valid).to_model()
+    concave = rs.GridRanker(short("ranksvm-log")).fit(train, valid=valid).to_model()
     assert set(concave.certificate) == {"objective", "gap_of_last_round"}  # no gap to the global optimum
-    chosen = rs.BudgetedRanker(short("fsrank"), 2).fit(train, valid=valid)
+    chosen = rs.GridRanker(short("fsrank"), 2).fit(train, valid=valid)
     assert chosen.to_model().certificate == chosen.ranker_.to_model().certificate
     assert len(chosen.to_model().certificate["features"]) == 2
 
@@ -160,40 +160,40 @@ def test_the_spread_of_a_feature_is_that_within_queries():
 def test_features_above_the_whole_budget_are_never_tried(parts):
     """The strongest features are all too dear, and a cheap one is kept instead."""
     train, valid = parts
-    strong = rs.BudgetedRanker("ranksvm-l1", 1).fit(train, valid=valid).to_model().names
+    strong = rs.GridRanker("ranksvm-l1", 1).fit(train, valid=valid).to_model().names
     costs = {"*": 1.0, **dict.fromkeys(strong, 5.0)}
-    cheap = rs.BudgetedRanker("ranksvm-l1", feature_costs=costs, max_cost=1.0).fit(train, valid=valid)
+    cheap = rs.GridRanker("ranksvm-l1", feature_costs=costs, max_cost=1.0).fit(train, valid=valid)
     assert len(cheap.support_) == 1
     assert not set(cheap.to_model().names) & set(strong)
 
 
 def test_what_is_fixed_is_not_chosen(parts):
     train, valid = parts
-    fixed = rs.BudgetedRanker("ranksvm", 2, parameters={"C": 3.0}).fit(train, valid=valid)
+    fixed = rs.GridRanker("ranksvm", 2, parameters={"C": 3.0}).fit(train, valid=valid)
     assert fixed.points_ == [{"C": 3.0}]
     assert fixed.to_model().chosen_by is None
-    half = rs.BudgetedRanker("gas", 2, parameters={"C": 3.0}).fit(train, valid=valid)
+    half = rs.GridRanker("gas", 2, parameters={"C": 3.0}).fit(train, valid=valid)
     assert half.points_ == [{"k": 2, "C": 3.0}]
-    cut = rs.BudgetedRanker("gas", 2, parameters={"k": 7, "C": 3.0}).fit(train, valid=valid)
+    cut = rs.GridRanker("gas", 2, parameters={"k": 7, "C": 3.0}).fit(train, valid=valid)
     assert np.array_equal(cut.coef_, half.coef_)
-    wide = rs.BudgetedRanker("gas", parameters={"k": 99, "C": 1.0}).fit(train, valid=valid)
+    wide = rs.GridRanker("gas", parameters={"k": 99, "C": 1.0}).fit(train, valid=valid)
     assert wide.to_model().parameters["k"] == train.n_features
 
 
 def test_the_grid_is_the_papers_where_fits_start_from_one_another(parts):
     train, valid = parts
-    assert len(rs.BudgetedRanker("ranksvm-l1", 2).fit(train, valid=valid).points_) == 40
-    assert len(rs.BudgetedRanker("ranksvm", 2).fit(train, valid=valid).points_) == 5
+    assert len(rs.GridRanker("ranksvm-l1", 2).fit(train, valid=valid).points_) == 40
+    assert len(rs.GridRanker("ranksvm", 2).fit(train, valid=valid).points_) == 5
 
 
 def test_normalised_and_filled_features(parts):
     train, valid = (_with_holes(part) for part in parts)
-    ranker = rs.BudgetedRanker("ranksvm", 3, normalise="z", missing="column_mean").fit(train, valid=valid)
+    ranker = rs.GridRanker("ranksvm", 3, normalise="z", missing="column_mean").fit(train, valid=valid)
     model = ranker.to_model()
     assert (model.parameters["normalise"], model.parameters["missing"]) == ("z", "column_mean")
     assert model.normalisation is not None
     assert np.array_equal(model.predict(valid), ranker.predict(valid))
-    assert rs.BudgetedRanker("ranksvm", 3, normalise="query_z", missing="zero", cv=2).fit(train).coef_.any()
+    assert rs.GridRanker("ranksvm", 3, normalise="query_z", missing="zero", cv=2).fit(train).coef_.any()
 
 
 def _with_holes(data: rs.Dataset) -> rs.Dataset:
@@ -205,13 +205,13 @@ def _with_holes(data: rs.Dataset) -> rs.Dataset:
 @pytest.mark.filterwarnings("ignore:qid is None")
 @pytest.mark.full
 def test_scikit_learn_s_rules():
-    check_estimator(rs.BudgetedRanker("ranksvm", 2), on_skip=None)
+    check_estimator(rs.GridRanker("ranksvm", 2), on_skip=None)
 
 
 def test_a_search_that_loses_the_query_ids_has_no_score_and_says_how_to_route_them(parts):
     train, _ = parts
     X, y, qid = train.X, train.y, train.qid
-    ranker = rs.BudgetedRanker("ranksvm", 2, cv=2)
+    ranker = rs.GridRanker("ranksvm", 2, cv=2)
     search = GridSearchCV(ranker, {"max_features": [1, 2]}, cv=GroupKFold(2))
     with (
         pytest.warns(UserWarning, match=r"Scoring failed[\s\S]*qid=None"),
@@ -233,18 +233,21 @@ def test_weights_of_queries(parts):
     train, valid = parts
     weight = np.ones(train.n_queries)
     weight[:5] = 0.0
-    ranker = rs.BudgetedRanker("ranksvm", 3, cv=2)
+    ranker = rs.GridRanker("ranksvm", 3, cv=2)
     of_some = clone(ranker).fit(train.select_queries(range(5, train.n_queries)), valid=valid)
     assert np.array_equal(clone(ranker).fit(train, valid=valid, query_weight=weight).coef_, of_some.coef_)
-    assert clone(ranker).fit(train, query_weight=weight).validation_.values.shape[1] == train.n_queries - 5
+    assert (
+        clone(ranker).fit(train, query_weight=weight).choice_.validation.values.shape[1]
+        == train.n_queries - 5
+    )
 
 
 def test_a_single_query_is_measured_on_itself(parts):
     train, _ = parts
     alone = train.select_queries([0])
-    ranker = rs.BudgetedRanker("ranksvm", 2).fit(alone)
+    ranker = rs.GridRanker("ranksvm", 2).fit(alone)
     expected = rs.evaluate(ranker.predict(alone), alone, ["ndcg@10"]).mean["ndcg@10"]
-    assert ranker.validation_.mean[ranker.chosen_] == expected
+    assert ranker.choice_.validation.mean[ranker.choice_.index] == expected
 
 
 def test_a_model_without_features_does_not_win_by_the_order_of_sorted_data(parts):
@@ -253,10 +256,10 @@ def test_a_model_without_features_does_not_win_by_the_order_of_sorted_data(parts
     ordered = train.select_rows(np.argsort(-train.y, kind="stable"))
     alphas = [0.9999 * float(rs.sparse_path(ordered, n_alphas=2).alphas[0]), 0.01]
     method = replace(find_method("ranksvm-l1"), grid=parameter_grid(alpha=alphas))
-    ranker = rs.BudgetedRanker(method).fit(ordered)
-    assert ranker.points_[ranker.chosen_] == {"alpha": 0.01}
+    ranker = rs.GridRanker(method).fit(ordered)
+    assert ranker.points_[ranker.choice_.index] == {"alpha": 0.01}
     worst = rs.evaluate(-ordered.y, ordered, ["ndcg@10"]).per_query["ndcg@10"]
-    assert np.sum(ranker.validation_.values[0] == worst) >= ordered.n_queries / 5
+    assert np.sum(ranker.choice_.validation.values[0] == worst) >= ordered.n_queries / 5
 
 
 @pytest.mark.parametrize(
@@ -278,14 +281,14 @@ def test_a_model_without_features_does_not_win_by_the_order_of_sorted_data(parts
 def test_refusals(method, options, facts, parts):
     train, valid = parts
     with refused_parameter(*facts):
-        rs.BudgetedRanker(method, **options).fit(train, valid=valid)
+        rs.GridRanker(method, **options).fit(train, valid=valid)
 
 
 def test_a_fold_that_cannot_be_fitted_is_named():
     X = np.random.default_rng(0).normal(size=(6, 2))
     data = rs.Dataset(X, [0, 1, 0, 0, 0, 0], [1, 1, 2, 2, 3, 3])
     with refused_parameter("cv") as info:
-        rs.BudgetedRanker("ranksvm", 1).fit(data)
+        rs.GridRanker("ranksvm", 1).fit(data)
     assert "fold" in info.value.reason
 
 

@@ -67,7 +67,7 @@ def test_a_larger_budget_is_never_chosen_worse(seed, limits, cv):
     chosen = []
     for limit in sorted(limits):
         ranker = SparseRanker(feature_costs=COSTS, max_cost=limit, cv=cv, **QUICK).fit(train, valid=valid)
-        chosen.append(ranker.validation_.mean[ranker.chosen_])
+        chosen.append(ranker.choice_.validation.mean[ranker.choice_.index])
     assert (np.diff(chosen) >= 0).all()
 
 
@@ -79,7 +79,7 @@ def test_more_features_are_never_chosen_worse(seed, cv, smoothing):
     for k in (1, 2, 3, 5, 8, None):
         ranker = SparseRanker(k, cv=cv, smoothing=smoothing, **QUICK).fit(train, valid=valid)
         assert len(ranker.support_) <= (k or 8)
-        chosen.append(ranker.validation_.mean[ranker.chosen_])
+        chosen.append(ranker.choice_.validation.mean[ranker.choice_.index])
     assert (np.diff(chosen) >= 0).all()
 
 
@@ -93,7 +93,7 @@ def test_the_choice_is_the_best_candidate_within_the_budget(halves):
     ranker = SparseRanker(4, feature_costs=COSTS, max_cost=6, normalise="none", cv=0, smoothing=1, **QUICK)
     candidates = ranker.candidates(train, valid)
     for family in candidates.families:
-        for w, values in zip(family.models.coefs, family.validation.values, strict=True):
+        for w, values in zip(family.coefs, family.validation.values, strict=True):
             if w.any():
                 expected = evaluate(valid.X @ w, valid, "ndcg@5", "standard").per_query["ndcg@5"]
                 np.testing.assert_allclose(values, expected)
@@ -101,8 +101,8 @@ def test_the_choice_is_the_best_candidate_within_the_budget(halves):
     assert (candidates.allowed <= allowed).all()
     ranker.fit(train, valid=valid)
     best = candidates.values.mean(axis=1)[candidates.allowed].max()
-    assert ranker.validation_.mean[ranker.chosen_] == best
-    np.testing.assert_array_equal(ranker.coef_, ranker.path_.coefs[ranker.chosen_])
+    assert ranker.choice_.validation.mean[ranker.choice_.index] == best
+    np.testing.assert_array_equal(ranker.coef_, ranker.choice_.family.coefs[ranker.choice_.index])
     assert ranker.gap_ <= 1e-6 * ranker.objective_
 
 
@@ -112,7 +112,7 @@ def test_candidates_hold_the_plain_families_and_beat_them_in_the_shop(shop):
     plain = SparseRanker().candidates(train, valid)
     costs = shop_costs().columns(train.feature_names)
     candidates = SparseRanker(feature_costs=shop_costs(), max_cost=6.0).candidates(train, valid)
-    np.testing.assert_array_equal(candidates.families[0].models.coefs, plain.families[0].models.coefs)
+    np.testing.assert_array_equal(candidates.families[0].coefs, plain.families[0].coefs)
     affordable = Budget(max_cost=6.0, costs=costs).allows(plain.coefs) & plain.allowed
     chosen = candidates.values[candidates.choose(RULES["best"])].mean()
     assert chosen > plain.values.mean(axis=1)[affordable].max()
@@ -135,8 +135,8 @@ def test_what_is_bought_stays_within_its_limit(halves):
     """A group is paid with its first feature, so there are sets that use all that it offers."""
     train, valid = halves
     family = bought(SparseRanker(feature_costs=COSTS, max_cost=7, **QUICK), train, valid)
-    assert max(priced(train, w) for w in family.models.coefs) <= 7
-    assert any(np.count_nonzero(w[5:]) == 3 for w in family.models.coefs)
+    assert max(priced(train, w) for w in family.coefs) <= 7
+    assert any(np.count_nonzero(w[5:]) == 3 for w in family.coefs)
 
 
 def test_of_equal_sizes_a_dearer_set_is_bought_only_if_it_lowers_the_objective(halves):
@@ -178,10 +178,10 @@ def test_a_choice_within_a_cost_is_the_best_of_frontier_feature_budgets_and_smal
     rivals = list(zip(found.costs, found.mean, strict=True))
     for k in (2, None):
         ranker = SparseRanker(k, **quick).fit(train, valid=valid)
-        rivals.append((priced(train, ranker.coef_), ranker.validation_.mean[ranker.chosen_]))
+        rivals.append((priced(train, ranker.coef_), ranker.choice_.validation.mean[ranker.choice_.index]))
     for limit in sorted(limits):
         ranker = SparseRanker(max_cost=limit, **options).fit(train, valid=valid)
-        value = ranker.validation_.mean[ranker.chosen_]
+        value = ranker.choice_.validation.mean[ranker.choice_.index]
         assert value == max([value, *(mean for cost, mean in rivals if cost <= limit)])
         cut = frontier(train, valid, max_cost=limit, **options)
         assert cut.mean.max() == value == found.mean[found.costs <= limit].max()
@@ -195,9 +195,9 @@ def test_a_multiple_of_a_feature_is_not_bought_beside_it(halves):
     data = Dataset(X, train.y, train.qid)
     ranker = SparseRanker(feature_costs={"*": 1.0}, families=("forward",), must_have="f1", cv=2, **QUICK)
     for family in ranker.candidates(data).families:
-        assert family.models.n_nonzero.max() == 3
-        assert not family.models.coefs[:, 3:].any()
-        assert not family.fitted.without[:, :, 3:].any()
+        assert family.n_nonzero.max() == 3
+        assert not family.coefs[:, 3:].any()
+        assert not family.fold_coefs[:, :, 3:].any()
 
 
 def test_user_weights_signs_and_forbidden_features_hold_in_every_family(halves):
@@ -209,10 +209,10 @@ def test_user_weights_signs_and_forbidden_features_hold_in_every_family(halves):
         .families
     )
     for family in families:
-        assert np.all(family.models.coefs[:, 0] == 0)
-        assert family.models.coefs[:, 1].max() <= 0
-        assert family.models.coefs[:, 5].min() >= 0
-        assert np.all(family.models.coefs[:, 3] != 0)
+        assert np.all(family.coefs[:, 0] == 0)
+        assert family.coefs[:, 1].max() <= 0
+        assert family.coefs[:, 5].min() >= 0
+        assert np.all(family.coefs[:, 3] != 0)
 
 
 def test_must_haves_without_costs(halves):

@@ -147,7 +147,7 @@ def test_the_proof_of_a_family_names_its_own_strength(family, told, untold):
     ranker = rs.SparseRanker(families=[family], n_alphas=10, cv=2, profile="standard").fit(data)
     model = ranker.to_model()
     proof = optimality(model.certificate, model.parameters)
-    assert f"{told}{ranker.alpha_:.4g}" in proof
+    assert f"{told}{ranker.choice_.candidate.strength:.4g}" in proof
     assert untold not in proof
 
 

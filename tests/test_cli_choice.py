@@ -44,8 +44,8 @@ def test_cv_may_be_a_number_or_auto(here):
 def test_json_holds_how_sure_the_choice_is(here):
     content = json.loads(run("fit", "train.txt", "--max-features", 3, *QUICK, "--json").stdout)
     ranker = fitted(valid=False, max_features=3)
-    sure = ranker.confidence_
-    assert content["family"] == ranker.family_
+    sure = ranker.choice_.confidence
+    assert content["family"] == ranker.choice_.family.label
     told = content["confidence"]
     assert (told["mean"], told["low"], told["high"]) == (sure.mean, sure.low, sure.high)
     assert (told["loss"], told["n_tied"]) == (sure.loss, sure.n_tied)
@@ -106,7 +106,7 @@ def test_features_are_printed_with_how_often_they_would_be_chosen_again(here):
     assert f"Chosen again: {CHOSEN_AGAIN}\n" in printed
     for j in ranker.support_:
         row = next(line.split() for line in printed.splitlines() if line.split()[:1] == [f"f{j + 1}"])
-        assert " ".join(row[2:]) == f"{100 * ranker.confidence_.frequency[j]:.0f} %"
+        assert " ".join(row[2:]) == f"{100 * ranker.choice_.confidence.frequency[j]:.0f} %"
 
 
 def test_how_the_choice_was_made():
@@ -126,7 +126,7 @@ def test_how_the_choice_was_made():
 
 def test_how_other_methods_are_chosen():
     data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, seed=0)
-    budgeted = rs.BudgetedRanker("ranksvm-l1", max_features=2, cv=3)
+    budgeted = rs.GridRanker("ranksvm-l1", max_features=2, cv=3)
     assert how_chosen(budgeted, data, None) == "by 3-fold cross-validation over the training queries"
     assert how_chosen(budgeted, data, "v.txt") == "on v.txt"
     assert how_chosen(rs.FenchelRank(), data, None) == ""

@@ -155,8 +155,8 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
         fitted = rs.SparseRanker(metric="ndcg@5", **FAST).fit(train, **held_out)
         told = rs.SparseRanker(metric="ndcg@5", profile=expected, **FAST).fit(train, **held_out)
         assert fitted.profile is None
-        assert fitted.validation_.profile is expected
-        np.testing.assert_array_equal(fitted.validation_.values, told.validation_.values)
+        assert fitted.choice_.validation.profile is expected
+        np.testing.assert_array_equal(fitted.choice_.validation.values, told.choice_.validation.values)
         np.testing.assert_array_equal(fitted.coef_, told.coef_)
         assert fitted.to_model().chosen_by == {"metric": "ndcg@5", "profile": expected.name}
     assert rs.frontier(train, valid, metric="ndcg@5", **FAST).profile == expected.name
@@ -166,8 +166,10 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
 
 def test_what_is_chosen_on_decides():
     train, valid = random_dataset(seed=1, n_queries=20), from_letor(random_dataset(seed=2, n_queries=20))
-    assert rs.SparseRanker(metric="map", **FAST).fit(train, valid=valid).validation_.profile is LETOR
-    assert rs.SparseRanker(metric="map", **FAST).fit(valid, valid=train).validation_.profile is STANDARD
+    assert rs.SparseRanker(metric="map", **FAST).fit(train, valid=valid).choice_.validation.profile is LETOR
+    assert (
+        rs.SparseRanker(metric="map", **FAST).fit(valid, valid=train).choice_.validation.profile is STANDARD
+    )
 
 
 @pytest.mark.full

@@ -215,9 +215,9 @@ def test_the_default_ranker(data, parted, client):
     here = rs.SparseRanker(**options).fit(data, valid=valid)
     there = rs.SparseRanker(**options).fit(parted, valid=there_valid)
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
-    np.testing.assert_allclose(there.candidates_.coefs, here.candidates_.coefs, **SAME)
-    np.testing.assert_allclose(there.validation_.values, here.validation_.values, rtol=1e-12)
-    assert there.family_ == here.family_
+    np.testing.assert_allclose(there.choice_.coefs, here.choice_.coefs, **SAME)
+    np.testing.assert_allclose(there.choice_.validation.values, here.choice_.validation.values, rtol=1e-12)
+    assert there.choice_.family.label == here.choice_.family.label
     assert there.preparation_.normalisation.kind == here.preparation_.normalisation.kind
     np.testing.assert_allclose(there.to_model().predict(parted).compute(), here.predict(data), rtol=1e-9)
 
@@ -236,7 +236,7 @@ def test_the_default_ranker_without_validation_data_and_with_holes(data, client)
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
     np.testing.assert_allclose(there.missing_.means, here.missing_.means, rtol=1e-13)
     np.testing.assert_allclose(there.normalisation_.scale, here.normalisation_.scale, rtol=1e-13)
-    np.testing.assert_allclose(there.validation_.mean, here.validation_.mean, rtol=1e-12)
+    np.testing.assert_allclose(there.choice_.validation.mean, here.choice_.validation.mean, rtol=1e-12)
 
 
 def test_indicators_and_weights(data, client):
@@ -676,7 +676,7 @@ def test_parts_carry_weights_of_documents(data, client, tmp_path):
     weighed = rs.Dataset(data.X, data.y, data.qid, data.feature_names, document_weight=none_left)
     made = spread(weighed, [data.n_docs // 3 + 1], client)
     few = {"cv": 2, "families": ["l1"], "n_alphas": 4, "smoothing": 1}
-    here, there = (rs.SparseRanker(**few).fit(one).validation_ for one in (weighed, made))
+    here, there = (rs.SparseRanker(**few).fit(one).choice_.validation for one in (weighed, made))
     np.testing.assert_array_equal(there.query_ids, here.query_ids)
     np.testing.assert_allclose(there.values, here.values, atol=1e-9)
     with refused_parameter("document_weight", "clicks"):

@@ -284,9 +284,7 @@ TAKES_A_MODEL = {
     "make_scorecard": lambda model, data, folder: rs.make_scorecard(model, data),
     "export_model": files_of_export,
     "verify": lambda model, data, folder: rs.verify(model, data, refit=False),
-    "fit": lambda model, data, folder: (
-        rs.SparseRanker(n_alphas=5, cv=2).fit(data, warm_start=model).to_model()
-    ),
+    "fit": lambda model, data, folder: rs.SparseRanker(n_alphas=5, cv=2).fit(data, previous=model).to_model(),
 }
 
 

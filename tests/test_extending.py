@@ -113,9 +113,9 @@ def test_a_family(data, monkeypatch):
     monkeypatch.setitem(FAMILIES, "halved", halved)
     plain = rs.SparseRanker(families=["l1"], n_alphas=8).fit(data)
     fitted = rs.SparseRanker(families=["halved"], n_alphas=8).fit(data)
-    assert fitted.family_ == "halved"
+    assert fitted.choice_.family.label == "halved"
     np.testing.assert_allclose(fitted.coef_, plain.coef_ / 2)
-    assert fitted.confidence_.mean == plain.confidence_.mean
+    assert fitted.choice_.confidence.mean == plain.choice_.confidence.mean
     with refused_parameter("families", "halfed") as info:
         rs.SparseRanker(families=["halfed"]).fit(data)
     assert "'halved'" in info.value.reason
@@ -216,7 +216,7 @@ def test_a_metric(data, monkeypatch, tmp_path):
         "--json",
     )
     assert json.loads(run(*command).output)["mean"]["first"] == pytest.approx(expected.mean())
-    assert rs.SparseRanker(metric="first", n_alphas=6).fit(data).validation_.metric == "first"
+    assert rs.SparseRanker(metric="first", n_alphas=6).fit(data).choice_.validation.metric == "first"
 
 
 # ---------------------------------------------------------------- an exporter

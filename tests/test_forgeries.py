@@ -132,7 +132,7 @@ KINDS = {
         with_holes,
     ),
     "budgeted": Kind(
-        lambda: rs.BudgetedRanker("ranksvm-l1", 3, profile="standard").fit(TRAIN, valid=VALID).to_model(),
+        lambda: rs.GridRanker("ranksvm-l1", 3, profile="standard").fit(TRAIN, valid=VALID).to_model(),
         given={"valid": VALID},
     ),
     "weighed": Kind(

@@ -8,7 +8,8 @@ from ranksieve.choice.leave_out import Folds
 
 import ranksieve as rs
 from ranksieve.choice.families import FoldedSearch, WithoutFold
-from ranksieve.choice.forward import ForwardSearch, Rules, fit_set
+from ranksieve.choice.forward import ForwardSearch, fit_set
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.objective import make_objective
 

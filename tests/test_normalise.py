@@ -395,7 +395,7 @@ def test_validation_data_are_normalised_too(data):
     learned = learn_normalisation(train, "z")
     fitted = ranker(normalise="z").fit(train, valid=valid)
     by_hand = ranker().fit(learned.apply(train), valid=learned.apply(valid))
-    np.testing.assert_array_equal(fitted.validation_.values, by_hand.validation_.values)
+    np.testing.assert_array_equal(fitted.choice_.validation.values, by_hand.choice_.validation.values)
 
 
 @pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean"])

@@ -195,7 +195,7 @@ def test_validation_data_may_be_arrays():
     model = rs.SparseRanker(max_features=3).fit(FRAME, LABELS, qid=QID, valid=valid)
     same = rs.SparseRanker(max_features=3).fit(FRAME, LABELS, qid=QID, valid=rs.Dataset(*valid))
     np.testing.assert_array_equal(model.coef_, same.coef_)
-    budgeted = rs.BudgetedRanker("ranksvm", max_features=3)
+    budgeted = rs.GridRanker("ranksvm", max_features=3)
     np.testing.assert_array_equal(
         budgeted.fit(FRAME, LABELS, qid=QID, valid=valid).coef_,
         budgeted.fit(FRAME, LABELS, qid=QID, valid=rs.Dataset(*valid)).coef_,

@@ -140,7 +140,7 @@ def test_names_are_escaped_in_html_and_in_the_figure(fitted, page):
     assert "&lt;b&gt;&amp;" in rest
     assert "{{ 7 * 7 }}" in rest  # a name is never a template
     (path,) = data_of(page)["explorers"]["path"]
-    used = [NASTY[j] for j in np.flatnonzero(np.abs(fitted[0].path_.coefs).max(axis=0))]
+    used = [NASTY[j] for j in np.flatnonzero(np.abs(fitted[0].choice_.family.coefs).max(axis=0))]
     assert {path["features"][j] for j in path["lines"]} == set(used)  # drawn as text, never as HTML
 
 
@@ -153,15 +153,15 @@ def test_the_figure_can_be_drawn(page):
 def test_chosen_point_is_marked_where_the_path_has_it(fitted, page):
     ranker, _ = fitted
     layout = figure_of(page)["layout"]
-    assert layout["shapes"][0]["x0"] == pytest.approx(ranker.alpha_, rel=1e-4)
-    assert layout["annotations"][0]["x"] == pytest.approx(ranker.alpha_, rel=1e-4)
+    assert layout["shapes"][0]["x0"] == pytest.approx(ranker.choice_.candidate.strength, rel=1e-4)
+    assert layout["annotations"][0]["x"] == pytest.approx(ranker.choice_.candidate.strength, rel=1e-4)
 
 
 def test_band_is_one_standard_error(fitted, page):
     ranker, _ = fitted
     band = next(t for t in figure_of(page)["data"] if t["type"] == "band")
-    shown = ranker.path_.n_nonzero > 0
-    mean, error = ranker.validation_.mean[shown], ranker.validation_.standard_error[shown]
+    shown = ranker.choice_.family.n_nonzero > 0
+    mean, error = ranker.choice_.validation.mean[shown], ranker.choice_.validation.standard_error[shown]
     np.testing.assert_allclose([band["low"], band["high"]], [mean - error, mean + error], rtol=1e-4)
 
 
@@ -182,7 +182,7 @@ def test_many_features_do_not_swell_the_page():
     data = make_ranking(n_queries=30, n_features=90, n_informative=20, seed=1)
     ranker = SparseRanker(n_alphas=15, profile="standard", min_ratio=1e-4, families=["l1"], cv=2).fit(data)
     content = build_content(ranker)
-    assert np.count_nonzero(np.abs(ranker.path_.coefs).max(axis=0)) > MAX_LINES
+    assert np.count_nonzero(np.abs(ranker.choice_.family.coefs).max(axis=0)) > MAX_LINES
     assert len(content.curves.weights) == MAX_LINES
     chosen = [term["name"] for term in content.terms]
     assert set(chosen[:MAX_LINES]) <= set(content.curves.weights)  # the chosen ones first
@@ -219,7 +219,7 @@ def test_support_is_shown_beside_the_weights(page, fitted):
         "without new fits." in text
     )
     assert "alone, MAP" in text
-    often = np.count_nonzero(ranker.confidence_.frequency[ranker.support_] >= 0.9)
+    often = np.count_nonzero(ranker.choice_.confidence.frequency[ranker.support_] >= 0.9)
     assert f"{often} of {len(ranker.support_)} stable" in text
 
 
@@ -230,13 +230,13 @@ def test_gains_are_those_of_the_held_out_queries(max_features, tmp_path):
     ranker = SparseRanker(max_features, n_alphas=15, profile="standard", cv=3).fit(data)
     write_report(build_content(ranker), tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    gains, candidates = data_of(page)["gains"]["gains"], ranker.candidates_
+    gains, candidates = data_of(page)["gains"]["gains"], ranker.choice_
     theirs, used = candidates.densest() if max_features is None else candidates.best()[:2]
     assert used > len(ranker.support_)
-    own = ranker.validation_.values[ranker.chosen_]
+    own = ranker.choice_.validation.values[ranker.choice_.index]
     np.testing.assert_allclose(values_of(gains, "chosen"), own, atol=1e-5)
     np.testing.assert_allclose(gains["theirs"], theirs, atol=1e-5)
-    assert gains["queries"] == [str(query) for query in ranker.validation_.query_ids]
+    assert gains["queries"] == [str(query) for query in ranker.choice_.validation.query_ids]
     assert_drawable(gains["figure"])
     assert gains["figure"]["layout"]["yaxis"]["title"] == "change of NDCG@10"
     baseline = "the densest candidate" if max_features is None else "the best candidate beyond the budget"
@@ -249,12 +249,12 @@ def test_explorer_holds_every_point(fitted, page):
     names = path["features"]
     for k, point in enumerate(path["points"]):
         coef = dict.fromkeys(NASTY, 0.0) | {names[j]: weight for j, weight in point}
-        np.testing.assert_allclose([coef[name] for name in NASTY], ranker.path_.coefs[k], rtol=1e-3)
+        np.testing.assert_allclose([coef[name] for name in NASTY], ranker.choice_.family.coefs[k], rtol=1e-3)
     first_use = [
         next(k for k, point in enumerate(path["points"]) if j in dict(point)) for j in range(len(names))
     ]
     assert first_use == sorted(first_use)
-    assert path["chosen"] == ranker.chosen_
+    assert path["chosen"] == ranker.choice_.index
     assert path["test"] == []
 
 
@@ -346,15 +346,15 @@ def test_candidates_are_drawn_family_by_family():
     ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(data)
     content = build_content(ranker)
     *lines, star = content.candidates["data"]
-    families = [*ranker.candidates_.families, ranker.candidates_.beyond]
+    families = [*ranker.choice_.families, ranker.choice_.beyond]
     assert [line["name"] for line in lines] == ["ℓ1", "log penalty", "forward selection", "beyond the budget"]
     assert len({line["line"]["color"] for line in lines}) == len(lines)
     for line, family in zip(lines, families, strict=True):
-        assert line["x"] == sorted(set(family.models.n_nonzero.tolist()) - {0})
+        assert line["x"] == sorted(set(family.n_nonzero.tolist()) - {0})
         for size, best in zip(line["x"], line["y"], strict=True):
-            assert best == family.validation.mean[family.models.n_nonzero == size].max()
+            assert best == family.validation.mean[family.n_nonzero == size].max()
     assert (star["name"], star["x"]) == ("chosen", [len(ranker.support_)])
-    assert star["y"] == [ranker.validation_.mean[ranker.chosen_]]
+    assert star["y"] == [ranker.choice_.validation.mean[ranker.choice_.index]]
     assert_drawable(content.candidates)
     assert content.candidates["layout"]["yaxis"]["title"] == "held-out NDCG@10"
 

@@ -37,7 +37,7 @@ def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
     part = np.sort(np.random.default_rng(7).choice(queries, int(0.3 * len(queries)), replace=False))
     z_scores = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
     normalised = data.replace_features(z_scores, data.feature_names).select_queries(part)
-    expected = rs.sparse_path(normalised, alphas=[ranker.alpha_]).coefs[0] != 0
+    expected = rs.sparse_path(normalised, alphas=[ranker.choice_.candidate.strength]).coefs[0] != 0
     np.testing.assert_array_equal(rs.selection_frequency(ranker, data, 1, share=0.3, seed=7), expected)
 
 
@@ -45,7 +45,7 @@ def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
 def test_refits_are_of_the_family_that_was_chosen(data, family):
     options = {"n_alphas": 20, "profile": "standard", "families": [family]}
     ranker = rs.SparseRanker(3, **options).fit(data)
-    assert ranker.family_ == family
+    assert ranker.choice_.family.label == family
     shares = rs.selection_frequency(ranker, data, 10)
     assert shares[np.flatnonzero(data.truth)].min() > 0.8
     if family == "forward":  # a set of as many features in every refit

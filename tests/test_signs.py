@@ -152,9 +152,9 @@ def test_refitted_weights_keep_their_signs(data):
 def test_all_families_keep_signs(data, family):
     """All models, and those without each fold."""
     ranker = SparseRanker(families=[family], signs=dict.fromkeys(NAMES, "+"), n_alphas=10, cv=3)
-    (only,) = ranker.fit(data).candidates_.families
-    assert only.models.coefs.min() >= 0
-    assert only.fitted.without.min() >= 0
+    (only,) = ranker.fit(data).choice_.families
+    assert only.coefs.min() >= 0
+    assert only.fold_coefs.min() >= 0
 
 
 @pytest.mark.parametrize("options", [{}, {"penalty": "elastic_net", "l1_ratio": 0.7}])

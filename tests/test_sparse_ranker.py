@@ -44,13 +44,15 @@ def plain(**options):
 def test_chooses_the_best_point_of_the_path_on_validation(train):
     a, b = halves(train)
     fitted = plain(metric="map", profile="standard").fit(a, valid=b)
-    path = sparse_path(a, alphas=fitted.path_.alphas, normalise="within_z")
+    path = sparse_path(a, alphas=fitted.choice_.family.strengths, normalise="within_z")
     seen = path.preparation.apply(b).X
     means = [evaluate(seen @ w, b, ["map"], "standard").mean["map"] for w in path.coefs]
     used = path.n_nonzero >= 1
-    assert fitted.validation_.mean[fitted.chosen_] == pytest.approx(np.max(np.array(means)[used]))
-    np.testing.assert_allclose(fitted.coef_, path.coefs[fitted.chosen_], rtol=1e-4, atol=1e-6)
-    assert fitted.alpha_ == path.alphas[fitted.chosen_]
+    assert fitted.choice_.validation.mean[fitted.choice_.index] == pytest.approx(
+        np.max(np.array(means)[used])
+    )
+    np.testing.assert_allclose(fitted.coef_, path.coefs[fitted.choice_.index], rtol=1e-4, atol=1e-6)
+    assert fitted.choice_.candidate.strength == path.alphas[fitted.choice_.index]
     assert fitted.gap_ <= 1e-6 * fitted.objective_
 
 
@@ -72,27 +74,27 @@ def test_cross_validation_holds_out_whole_queries(train):
     """Each query's held-out value is that of models fitted without it, up to one Newton step."""
     fitted = SparseRanker(metric="ndcg@5", cv=4, random_state=3, families=("l1",)).fit(train)
     folds = Folds(fitted.preparation_.for_learning(train), 4, REPEATS, 3)
-    values = np.zeros((len(fitted.path_), train.n_queries))
+    values = np.zeros((len(fitted.choice_.family), train.n_queries))
     for queries in folds.queries:
         others = np.setdiff1d(np.arange(train.n_queries), queries)
-        exact = sparse_path(folds._data.select_queries(others), alphas=fitted.path_.alphas)
+        exact = sparse_path(folds._data.select_queries(others), alphas=fitted.choice_.family.strengths)
         held_out = folds._data.select_queries(queries)
         measured = evaluate_many(held_out.X @ exact.coefs.T, held_out, "ndcg@5", "standard")
         values[:, queries] += measured / len(folds.dealings)
-    chosen = values.mean(axis=1)[fitted.path_.n_nonzero >= 1]
-    reported = fitted.validation_.values.mean(axis=1)[fitted.path_.n_nonzero >= 1]
+    chosen = values.mean(axis=1)[fitted.choice_.family.n_nonzero >= 1]
+    reported = fitted.choice_.validation.values.mean(axis=1)[fitted.choice_.family.n_nonzero >= 1]
     np.testing.assert_allclose(reported, chosen, atol=0.005)
 
 
 def test_held_out_queries_are_pooled(train):
     a, b = halves(train)
     both = SparseRanker(metric="map").fit(a, valid=b)
-    assert both.confidence_.n_queries == a.n_queries + b.n_queries
+    assert both.choice_.confidence.n_queries == a.n_queries + b.n_queries
     assert both.n_folds_ == 5
     alone = SparseRanker(metric="map", cv=0).fit(a, valid=b)
-    assert alone.confidence_.n_queries == b.n_queries
+    assert alone.choice_.confidence.n_queries == b.n_queries
     assert alone.n_folds_ == 0
-    np.testing.assert_array_equal(alone.validation_.query_ids, b.queries.ids)
+    np.testing.assert_array_equal(alone.choice_.validation.query_ids, b.queries.ids)
 
 
 def test_much_validation_data_is_enough(train, monkeypatch):
@@ -114,8 +116,8 @@ def test_a_point_without_features_is_nobodys_neighbour(train):
     a, b = halves(train)
     for options in ({}, {"cv": 0}, {"min_ratio": 0.5, "cv": 0}):  # the last path goes on to smaller α
         ranker = SparseRanker(families=("l1", "log"), n_alphas=12, **options).fit(a, valid=b)
-        for family in ranker.candidates_.families:
-            values, used = family.validation.values, family.models.n_nonzero > 0
+        for family in ranker.choice_.families:
+            values, used = family.validation.values, family.n_nonzero > 0
             assert not used[0]
             assert used[1:].all()
             np.testing.assert_array_equal(family.validation.smoothed[0], values[0])
@@ -129,32 +131,30 @@ def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv)
     """By hand, with other draws: the best candidate of each and the share of its versions with a feature."""
     a, b = halves(train)
     ranker = SparseRanker(3, "ndcg@5", families=("l1",), cv=cv).fit(a, valid=b)
-    family, n = ranker.candidates_.families[0], len(ranker.validation_.query_ids)
-    allowed = np.flatnonzero((family.models.n_nonzero <= 3) & (family.models.n_nonzero > 0))
-    values, rng, shares = ranker.candidates_.values[allowed], np.random.default_rng(99), []
+    family, n = ranker.choice_.families[0], len(ranker.choice_.validation.query_ids)
+    allowed = np.flatnonzero((family.n_nonzero <= 3) & (family.n_nonzero > 0))
+    values, rng, shares = ranker.choice_.values[allowed], np.random.default_rng(99), []
     for _ in range(2000):
         mean = values[:, rng.integers(0, n, n)].mean(axis=1)
-        best = allowed[
-            min(np.flatnonzero(mean == mean.max()), key=lambda k: family.models.n_nonzero[allowed[k]])
-        ]
-        versions = family.models.coefs[best][None] if cv == 0 else family.fitted.without[best]
+        best = allowed[min(np.flatnonzero(mean == mean.max()), key=lambda k: family.n_nonzero[allowed[k]])]
+        versions = family.coefs[best][None] if cv == 0 else family.fold_coefs[best]
         shares.append((versions != 0).mean(axis=0))
-    np.testing.assert_allclose(ranker.confidence_.frequency, np.mean(shares, axis=0), atol=0.12)
-    assert np.ptp(ranker.confidence_.frequency) > 0.5
+    np.testing.assert_allclose(ranker.choice_.confidence.frequency, np.mean(shares, axis=0), atol=0.12)
+    assert np.ptp(ranker.choice_.confidence.frequency) > 0.5
 
 
 def test_folds_of_a_forward_selection_are_not_fitted_one_by_one(train, monkeypatch):
     monkeypatch.setattr("ranksieve.choice.leave_out.Folds.left", None)
     ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
     assert ranker.n_folds_ == 3
-    without = ranker.candidates_.families[0].fitted.without != 0
+    without = ranker.choice_.families[0].fold_coefs != 0
     assert (without != without[:, :1]).any(), "a fold selects features of its own"
 
 
 def test_confidence(train):
     a, b = halves(train)
     fitted = SparseRanker(2, "ndcg@5").fit(a, valid=b)
-    sure, values = fitted.confidence_, fitted.validation_.values[fitted.chosen_]
+    sure, values = fitted.choice_.confidence, fitted.choice_.validation.values[fitted.choice_.index]
     assert sure.mean == values.mean()
     assert sure.low < sure.mean < sure.high
     assert sure.high - sure.mean == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
@@ -163,7 +163,7 @@ def test_confidence(train):
     assert sure.frequency.max() <= 1
     assert set(np.flatnonzero(sure.frequency > 0.99)) <= set(fitted.support_)
     assert sure.fewest_tied <= len(fitted.support_)
-    free = SparseRanker(metric="ndcg@5").fit(a, valid=b).confidence_
+    free = SparseRanker(metric="ndcg@5").fit(a, valid=b).choice_.confidence
     assert free.loss == 0
     assert sure.loss_low <= sure.loss <= sure.loss_high
     assert sure.best_features > 2
@@ -175,8 +175,8 @@ def test_confidence(train):
 def test_a_best_candidate_within_the_budget_is_told_from_one_beyond_it(train, options):
     a, b = halves(train)
     small = SparseRanker(metric="ndcg@5", rule="one_standard_error", **options).fit(a, valid=b)
-    candidates, sure = small.candidates_, small.confidence_
-    over = np.concatenate([[1 <= n <= 6 for n in f.models.n_nonzero] for f in candidates.families])
+    candidates, sure = small.choice_, small.choice_.confidence
+    over = np.concatenate([[1 <= n <= 6 for n in f.n_nonzero] for f in candidates.families])
     means = np.concatenate([f.validation.mean for f in candidates.families])
     beyond = [] if candidates.beyond is None else candidates.beyond.validation.mean.tolist()
     best_within = means[candidates.allowed].max()
@@ -209,8 +209,8 @@ def test_refit_on_all_keeps_the_features_and_learns_from_both(train):
 
 def test_a_grid_whose_best_point_is_near_its_end_goes_on(train):
     short = plain(metric="map", n_alphas=4, min_ratio=0.5).fit(*halves(train)[:1], valid=halves(train)[1])
-    assert len(short.path_) > 4
-    np.testing.assert_allclose(np.diff(np.log(short.path_.alphas[3:])), np.log(0.5) / 3, rtol=0.1)
+    assert len(short.choice_.family) > 4
+    np.testing.assert_allclose(np.diff(np.log(short.choice_.family.strengths[3:])), np.log(0.5) / 3, rtol=0.1)
 
 
 def test_a_grid_of_the_users_own_is_kept_with_a_word(train):
@@ -218,7 +218,7 @@ def test_a_grid_of_the_users_own_is_kept_with_a_word(train):
     path = sparse_path(a, normalise="within_z", n_alphas=30)
     with pytest.warns(UserWarning, match="the best point of the path is its last"):
         fitted = plain(metric="map", alphas=path.alphas[:4]).fit(a, valid=b)
-    assert len(fitted.path_) == 4
+    assert len(fitted.choice_.family) == 4
 
 
 def test_validation_data_that_are_training_data_are_named(train):
@@ -267,8 +267,11 @@ def test_one_standard_error_is_never_denser(train):
     dense = SparseRanker(rule="best", metric="ndcg@5").fit(a, valid=b)
     sparse = SparseRanker(rule="one_standard_error", metric="ndcg@5").fit(a, valid=b)
     assert len(sparse.support_) <= len(dense.support_)
-    threshold = dense.validation_.mean[dense.chosen_] - dense.validation_.standard_error[dense.chosen_]
-    assert sparse.validation_.mean[sparse.chosen_] >= threshold
+    threshold = (
+        dense.choice_.validation.mean[dense.choice_.index]
+        - dense.choice_.validation.standard_error[dense.choice_.index]
+    )
+    assert sparse.choice_.validation.mean[sparse.choice_.index] >= threshold
 
 
 @pytest.mark.parametrize("family", ["refitted", "forward"])
@@ -278,20 +281,20 @@ def test_weights_without_l1_minimise_the_loss_on_the_support(train, family):
     support = fitted.support_
     seen = fitted.preparation_.apply(a).X
     kept = a.replace_features(seen[:, support], [f"x{j}" for j in support])
-    expected = prox_newton(make_objective(kept), Ridge(fitted.alpha_), tol=1e-10)
+    expected = prox_newton(make_objective(kept), Ridge(fitted.choice_.candidate.strength), tol=1e-10)
     np.testing.assert_allclose(fitted.coef_[support], expected.w, atol=1e-4)
-    assert fitted.to_model().certificate["ridge"] == fitted.alpha_
+    assert fitted.to_model().certificate["ridge"] == fitted.choice_.candidate.strength
     assert "alpha" not in fitted.to_model().certificate
 
 
 def test_the_log_penalty_shrinks_less_and_is_certified(train):
     a, b = halves(train)
     log = SparseRanker(metric="ndcg@5", families=("log",), cv=0).fit(a, valid=b)
-    l1 = plain(metric="ndcg@5", alphas=log.path_.alphas).fit(a, valid=b)
-    assert (log.path_.n_nonzero <= l1.path_.n_nonzero).mean() > 0.8
-    assert (log.path_.gaps <= 1e-6 * log.path_.objectives).all()
-    largest = np.argmax(np.abs(l1.path_.coefs[10]))
-    assert abs(log.path_.coefs[10, largest]) > abs(l1.path_.coefs[10, largest])
+    l1 = plain(metric="ndcg@5", alphas=log.choice_.family.strengths).fit(a, valid=b)
+    assert (log.choice_.family.n_nonzero <= l1.choice_.family.n_nonzero).mean() > 0.8
+    assert (log.choice_.family.gaps <= 1e-6 * log.choice_.family.objectives).all()
+    largest = np.argmax(np.abs(l1.choice_.family.coefs[10]))
+    assert abs(log.choice_.family.coefs[10, largest]) > abs(l1.choice_.family.coefs[10, largest])
 
 
 def test_weights_steer_the_choice(train):
@@ -307,7 +310,7 @@ def test_penalty_object_and_elastic_net(train):
     plain = SparseRanker(**how).fit(a, valid=b)
     given = SparseRanker(penalty=L1(), **how).fit(a, valid=b)
     np.testing.assert_array_equal(given.coef_, plain.coef_)
-    assert by_name.path_.n_nonzero.max() >= 1
+    assert by_name.choice_.family.n_nonzero.max() >= 1
 
 
 def test_query_weight_zero_removes_queries(train):
@@ -427,9 +430,9 @@ def with_many_ties(form, seed, holes=False):
 
 
 def assert_reported_is_evaluated(fitted, valid):
-    told = fitted.validation_
+    told = fitted.choice_.validation
     again = evaluate(fitted.predict(valid), valid, told.metric, told.profile)
-    np.testing.assert_array_equal(told.values[fitted.chosen_], again.per_query[told.metric])
+    np.testing.assert_array_equal(told.values[fitted.choice_.index], again.per_query[told.metric])
     assert again.mean[told.metric] in fitted.to_model().metrics.values()
 
 

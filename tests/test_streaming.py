@@ -117,7 +117,7 @@ def test_the_best_subset_is_proven_the_same_from_disk(tmp_path):
     np.testing.assert_array_equal(theirs.coef_, ours.coef_)
     assert theirs.n_iter_ == ours.n_iter_ > 1
     assert theirs.root_bound_ == ours.root_bound_
-    assert theirs.found_.certificate() == ours.found_.certificate()
+    assert theirs.subset_.certificate() == ours.subset_.certificate()
 
 
 def test_scores_do_not_depend_on_what_is_kept():
@@ -225,8 +225,8 @@ def test_the_flagship_chooses_the_same_from_disk(on_disk, monkeypatch, in_memory
     data = draw()
     ours, theirs = (rs.SparseRanker(max_features=4).fit(one) for one in (data, on_disk(data)))
     np.testing.assert_array_equal(theirs.coef_, ours.coef_)
-    assert theirs.family_ == ours.family_
-    np.testing.assert_allclose(theirs.validation_.mean, ours.validation_.mean, rtol=1e-14)
+    assert theirs.choice_.family.label == ours.choice_.family.label
+    np.testing.assert_allclose(theirs.choice_.validation.mean, ours.choice_.validation.mean, rtol=1e-14)
     assert theirs.to_model().data == ours.to_model().data
 
 

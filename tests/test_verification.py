@@ -114,9 +114,9 @@ def test_every_family_states_its_problem(parameters, train, tmp_path):
 
 def test_families_that_weigh_costs(train):
     ranker = rs.SparseRanker(**FAST, feature_costs=COSTS, families=["l1"]).fit(train)
-    families = {family.label: family for family in ranker.candidates_.families}
+    families = {family.label: family for family in ranker.choice_.families}
     family = families["l1 × cost^0.5"]
-    ranker.family_, ranker.path_, ranker.chosen_ = family.label, family.models, 3
+    ranker.choice_.family.label, ranker.choice_.family, ranker.choice_.index = family.label, family.models, 3
     ranker._penalty, ranker.alpha_ = family.fitted.penalties[3], float(family.models.alphas[3])
     ranker.coef_ = family.models.coefs[3]
     ranker.objective_, ranker.gap_ = family.models.objectives[3], family.models.gaps[3]
@@ -248,7 +248,7 @@ def test_weights_fitted_to_all_data(family, halves):
 def test_methods_within_a_budget(name, parameters, halves):
     train, valid = halves
     options = {"max_features": 3, "parameters": parameters, "profile": "standard", "normalise": "z"}
-    ranker = rs.BudgetedRanker(name, **options, feature_costs=COSTS, max_cost=9.0).fit(train, valid=valid)
+    ranker = rs.GridRanker(name, **options, feature_costs=COSTS, max_cost=9.0).fit(train, valid=valid)
     fitted = ranker.to_model()
     found = verdicts(fitted, train, valid)
     assert set(found) >= {"weights", "held-out ndcg@10 (standard)", "cost", "budget"}
@@ -258,7 +258,7 @@ def test_methods_within_a_budget(name, parameters, halves):
 
 
 def test_methods_chosen_by_cross_validation(train):
-    ranker = rs.BudgetedRanker("ranksvm", 3, "map", cv=2, random_state=5, profile="letor").fit(train)
+    ranker = rs.GridRanker("ranksvm", 3, "map", cv=2, random_state=5, profile="letor").fit(train)
     assert set(verdicts(ranker.to_model(), train).values()) == {True}
 
 
@@ -522,7 +522,7 @@ def test_objects_of_the_callers_own(halves):
     assert found["weights"] is False, "nothing can confirm that it is the one to choose"
     assert found["held-out ndcg@5 (mine)"] is False
     grid = replace(METHODS["ranksvm"], grid=[{"C": 1.0}, {"C": 10.0}])
-    chosen = rs.BudgetedRanker(grid, 3, profile="standard").fit(train, valid=valid).to_model()
+    chosen = rs.GridRanker(grid, 3, profile="standard").fit(train, valid=valid).to_model()
     assert words(chosen, train, "held-out ndcg@10 (standard)", valid).startswith("the grid of the choice")
     assert verdicts(chosen, train, valid, refit=False)["weights"] is True
     assert verdicts(chosen, train, valid)["weights"] is False

@@ -22,7 +22,7 @@ def old():
 
 @pytest.fixture(scope="module")
 def updated(old):
-    return rs.SparseRanker(max_features=4).fit(SECOND, warm_start=old)
+    return rs.SparseRanker(max_features=4).fit(SECOND, previous=old)
 
 
 def features(model):
@@ -32,15 +32,15 @@ def features(model):
 def test_features_that_still_do_are_kept_with_new_weights(old, updated):
     new = updated.to_model()
     assert features(new) == features(old)
-    assert updated.family_.endswith("as before")
+    assert updated.choice_.family.label.endswith("as before")
     assert not np.array_equal(new.weights, old.weights)
     fresh = rs.SparseRanker(max_features=4).fit(SECOND)
-    assert updated.confidence_.mean >= fresh.confidence_.low
+    assert updated.choice_.confidence.mean >= fresh.choice_.confidence.low
 
 
 def test_it_tries_fewer_models(old, updated):
     fresh = rs.SparseRanker(max_features=4).fit(SECOND)
-    assert len(updated.candidates_.coefs) < len(fresh.candidates_.coefs) / 2
+    assert len(updated.choice_.coefs) < len(fresh.choice_.coefs) / 2
 
 
 def test_the_weights_are_those_of_the_problem_before_on_new_data(old, updated):
@@ -59,7 +59,7 @@ def test_features_that_do_not_are_replaced():
         )[:2],
         n_features=14,
     )
-    ranker = rs.SparseRanker(max_features=4).fit(SECOND, warm_start=poor)
+    ranker = rs.SparseRanker(max_features=4).fit(SECOND, previous=poor)
     fresh = rs.SparseRanker(max_features=4).fit(SECOND)
     np.testing.assert_array_equal(ranker.coef_, fresh.coef_)
     assert {one.status for one in ranker.changes_.features} >= {"in", "out"}
@@ -67,24 +67,24 @@ def test_features_that_do_not_are_replaced():
 
 
 def test_a_smaller_budget_does_not_keep_all_features(old):
-    ranker = rs.SparseRanker(max_features=2).fit(SECOND, warm_start=old)
+    ranker = rs.SparseRanker(max_features=2).fit(SECOND, previous=old)
     assert len(ranker.support_) == 2
 
 
 def test_features_that_must_not_be_used_are_left_out(old):
     gone = old.names[0]
-    ranker = rs.SparseRanker(max_features=4, must_not=[gone]).fit(SECOND, warm_start=old)
+    ranker = rs.SparseRanker(max_features=4, must_not=[gone]).fit(SECOND, previous=old)
     assert gone not in features(ranker.to_model())
     assert {one.feature for one in ranker.changes_.features if one.status == "out"} >= {gone}
 
 
 def test_models_of_other_methods_and_files(old, tmp_path):
     other = rs.FenchelRank().fit(FIRST).to_model()
-    assert rs.SparseRanker().fit(SECOND, warm_start=other).changes_ is not None
+    assert rs.SparseRanker().fit(SECOND, previous=other).changes_ is not None
     old.save(tmp_path / "old.json")
-    by_file = rs.SparseRanker(max_features=4).fit(SECOND, warm_start=tmp_path / "old.json")
+    by_file = rs.SparseRanker(max_features=4).fit(SECOND, previous=tmp_path / "old.json")
     np.testing.assert_array_equal(
-        by_file.coef_, rs.SparseRanker(max_features=4).fit(SECOND, warm_start=old).coef_
+        by_file.coef_, rs.SparseRanker(max_features=4).fit(SECOND, previous=old).coef_
     )
 
 
@@ -95,8 +95,8 @@ def test_what_changed(old, updated):
     )
     before = rs.evaluate(old.predict(SECOND), SECOND, ["ndcg@10"]).per_query["ndcg@10"]
     np.testing.assert_array_equal(found.before, before[~np.isnan(before)])
-    np.testing.assert_array_equal(found.after, updated.validation_.values[updated.chosen_])
-    assert found.won + found.lost <= len(found.after) == updated.confidence_.n_queries
+    np.testing.assert_array_equal(found.after, updated.choice_.validation.values[updated.choice_.index])
+    assert found.won + found.lost <= len(found.after) == updated.choice_.confidence.n_queries
     extremes = found.extremes(2)
     changes = [after - before for _, before, after in extremes]
     assert changes == sorted(changes)
@@ -109,7 +109,7 @@ def test_without_a_model_before_nothing_is_said_to_have_changed():
 
 
 def test_a_model_of_the_same_queries_is_said_to_have_seen_them(old):
-    found = rs.SparseRanker(max_features=4).fit(FIRST, warm_start=old).changes_
+    found = rs.SparseRanker(max_features=4).fit(FIRST, previous=old).changes_
     assert found.seen
     assert any("too high" in sentence for sentence in change_sentences(found, "old.json"))
 
@@ -118,7 +118,7 @@ def test_data_that_lack_its_features():
     named = rs.Dataset(SECOND.X, SECOND.y, SECOND.qid, [f"x{j}" for j in range(14)])
     terms = (rs.model.linear.Term("y1", 0, 1.0), rs.model.linear.Term("x3", 3, 1.0))
     model = rs.LinearModel(terms, n_features=14)
-    found = rs.SparseRanker(max_features=2).fit(named, warm_start=model).changes_
+    found = rs.SparseRanker(max_features=2).fit(named, previous=model).changes_
     assert len(found.after) == 0
     sentence = "old.json cannot be measured on these data: the data lack 1 of the model's features: y1."
     assert sentence in change_sentences(found, "old.json")
@@ -128,7 +128,7 @@ def test_missing_values_that_the_model_before_cannot_fill_are_told_as_such(old):
     X = SECOND.X.copy()
     X[0, SECOND.feature_names.index(old.names[0])] = np.nan
     with pytest.warns(UserWarning, match="missing"):
-        found = rs.SparseRanker(max_features=4).fit(SECOND.replace_features(X), warm_start=old).changes_
+        found = rs.SparseRanker(max_features=4).fit(SECOND.replace_features(X), previous=old).changes_
     assert any("is missing, and the model" in s for s in change_sentences(found, "o"))
 
 
@@ -140,17 +140,17 @@ def test_missing_values_that_the_model_before_cannot_fill_are_told_as_such(old):
     ],
 )
 def test_other_things_are_refused(given):
-    with refused_parameter("warm_start", given):
-        rs.SparseRanker().fit(SECOND, warm_start=given)
+    with refused_parameter("previous", given):
+        rs.SparseRanker().fit(SECOND, previous=given)
 
 
 def test_verification_takes_the_model_before(old, updated):
-    claims = {one.claim: one.holds for one in rs.verify(updated.to_model(), SECOND, warm_start=old).verdicts}
+    claims = {one.claim: one.holds for one in rs.verify(updated.to_model(), SECOND, previous=old).verdicts}
     assert set(claims.values()) == {True}
     assert "the model before" in claims
     without = {one.claim: one.holds for one in rs.verify(updated.to_model(), SECOND).verdicts}
     assert without["the model before"] is None
-    other = rs.verify(updated.to_model(), SECOND, warm_start=updated.to_model())
+    other = rs.verify(updated.to_model(), SECOND, previous=updated.to_model())
     assert not other.holds
 
 

@@ -132,7 +132,7 @@ def test_validation_lists_keep_documents_of_weight_zero(data):
         )
         for valid in (train, data)
     )
-    np.testing.assert_array_equal(one.validation_.values, other.validation_.values)
+    np.testing.assert_array_equal(one.choice_.validation.values, other.choice_.validation.values)
 
 
 # --- Weights of queries -------------------------------------------------------------------------------------
@@ -257,12 +257,12 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
     )
     for other in (there, absent):
         np.testing.assert_array_equal(other.coef_, here.coef_)
-        np.testing.assert_array_equal(other.validation_.values, here.validation_.values)
-        np.testing.assert_array_equal(other.validation_.query_ids, here.validation_.query_ids)
+        np.testing.assert_array_equal(other.choice_.validation.values, here.choice_.validation.values)
+        np.testing.assert_array_equal(other.choice_.validation.query_ids, here.choice_.validation.query_ids)
     assert there._learned_from == here._learned_from
-    assert here.validation_.values.shape[1] == drawn.n_queries - 2
+    assert here.choice_.validation.values.shape[1] == drawn.n_queries - 2
     one, other = (rs.BestSubset(3, max_nodes=30).fit(data) for data in (memory, disk))
-    assert other.found_.certificate() == one.found_.certificate()
+    assert other.subset_.certificate() == one.subset_.certificate()
 
 
 def test_letor_text_has_no_place_for_weights(data, tmp_path):

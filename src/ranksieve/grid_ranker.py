@@ -256,7 +256,8 @@ class GridRanker(Ranker):
 
     def to_model(self) -> LinearModel:
         """The chosen ranker as a model that can be saved, exported and explained."""
-        return replace(super().to_model(), method=type(self.ranker_).__name__)
+        model: LinearModel = replace(super().to_model(), method=type(self.ranker_).__name__)
+        return model
 
     def _stated_parameters(self) -> dict[str, Any]:
         """Those of the chosen ranker, with the budget and how it was chosen."""

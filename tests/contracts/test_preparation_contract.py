@@ -27,7 +27,7 @@ SMALL = {
     "k": 3, "t": 3, "K": 5, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
     "cv": 2, "metric": "ndcg@5", "profile": "standard",
 }  # fmt: skip
-FEW_POINTS = {"BudgetedRanker": {"method": "ranksvm"}}  # of a grid
+FEW_POINTS = {"GridRanker": {"method": "ranksvm"}}  # of a grid
 SCALES = np.array([1e3, 1e-3, 1.0, 1e2, 1e-2, 30.0])  # 10⁶ apart
 
 

@@ -131,7 +131,7 @@ def test_folds_are_dealt_without_queries_of_weight_zero(data):
     used = which(1, data)
     weighted = SparseRanker(cv=3, **QUICK).fit(data, query_weight=used.astype(float))
     without = SparseRanker(cv=3, **QUICK).fit(data.select_queries(used))
-    np.testing.assert_array_equal(weighted.validation_.values, without.validation_.values)
+    np.testing.assert_array_equal(weighted.choice_.validation.values, without.choice_.validation.values)
     np.testing.assert_array_equal(weighted.coef_, without.coef_)
 
 

@@ -70,10 +70,10 @@ def test_more_features_than_conjugate_gradients_form_hessians_of(monkeypatch, da
 def test_the_flagship_chooses_the_same_model(data, tmp_path):
     options = {"n_alphas": 4, "max_features": 3, "families": ("l1", "log"), "cv": 2, "tol": 1e-4}
     host, gpu = (rs.SparseRanker(**options, device=device).fit(data) for device in ("cpu", "cuda"))
-    assert gpu.family_ == host.family_
+    assert gpu.choice_.family.label == host.choice_.family.label
     np.testing.assert_array_equal(gpu.support_, host.support_)
     np.testing.assert_allclose(gpu.coef_, host.coef_, atol=1e-3 * np.abs(host.coef_).max())
-    np.testing.assert_allclose(gpu.validation_.mean, host.validation_.mean, atol=1e-12)
+    np.testing.assert_allclose(gpu.choice_.validation.mean, host.choice_.validation.mean, atol=1e-12)
     model = gpu.to_model()
     assert model.parameters["device"] == "cuda"
     assert host.to_model().parameters["device"] == "cpu"
