@@ -26,25 +26,25 @@ RIDGE = 1e-2
 TOL = 1e-8
 
 
-def enumerated(objective, rules, ridge, k):
+def enumerated(objective, budget, ridge, k):
     """(the least objective over all allowed sets, the set), by fitting every one of them."""
-    usable = np.flatnonzero(rules.usable)
+    usable = np.flatnonzero(budget.usable)
     best = (np.inf, ())
-    for size in range(max(1, len(rules.fixed)), k + 1):
+    for size in range(max(1, len(budget.fixed)), k + 1):
         for chosen in itertools.combinations(usable.tolist(), size):
-            if not set(rules.fixed) <= set(chosen):
+            if not set(budget.fixed) <= set(chosen):
                 continue
-            if rules.prices is not None and rules.prices.of(np.array(chosen)) > rules.limit:
+            if budget.costs is not None and budget.costs.of(np.array(chosen)) > budget.max_cost:
                 continue
             start = np.zeros(objective.n_features)
-            fit = fit_set(objective, chosen, start, ridge, rules.signs, 1e-10)
+            fit = fit_set(objective, chosen, start, ridge, budget.signs, 1e-10)
             best = min(best, (fit.objective, chosen))
     return best
 
 
-def search_for(data, ridge=RIDGE, **rules):
+def search_for(data, ridge=RIDGE, **limits):
     objective = make_objective(data)
-    return SubsetSearch(objective, replace(Rules(objective.varies.copy()), **rules), ridge)
+    return SubsetSearch(objective, Budget(must_not=~objective.varies, **limits), ridge)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -52,7 +52,7 @@ def test_equals_enumeration_of_20_features(k):
     data = rs.make_ranking(n_queries=15, n_features=20, n_informative=5, seed=3)
     search = search_for(data)
     found = search.best(k, Effort(gap=0.0))
-    least, chosen = enumerated(search.objective, search.rules, RIDGE, k)
+    least, chosen = enumerated(search.objective, search.budget, RIDGE, k)
     assert found.fit.objective == pytest.approx(least, rel=TOL)
     assert tuple(np.flatnonzero(found.fit.w).tolist()) == chosen
     assert found.bound <= least
@@ -80,17 +80,18 @@ def priced(seed, n_features):
 )
 def test_a_bound_is_never_above_the_true_optimum(seed, k, ridge, constraint, nodes):
     data = random_dataset(seed, n_queries=5, n_features=7)
-    rng, rules = np.random.default_rng(seed), {}
+    rng, limits = np.random.default_rng(seed), {}
     if constraint in ("cost", "all"):
-        rules |= {"prices": priced(seed, 7), "limit": float(rng.integers(3, 7))}
+        limits |= {"costs": priced(seed, 7), "max_cost": float(rng.integers(3, 7))}
     if constraint in ("signs", "all"):
-        rules["signs"] = rng.choice([-1.0, 0.0, 1.0], 7)
+        limits["signs"] = rng.choice([-1.0, 0.0, 1.0], 7)
     if constraint in ("fixed", "all"):
-        rules["fixed"] = (3,) if rules.get("prices") is None or rules["prices"].of_each[3] <= 3 else ()
-    search = search_for(data, ridge, **rules)
-    if not search.rules.usable[list(search.rules.fixed)].all():
+        affordable = "costs" not in limits or limits["costs"].of_each[3] <= 3
+        limits["must_have"] = (np.arange(7) == 3) & affordable
+    search = search_for(data, ridge, **limits)
+    if not search.budget.usable[search.budget.fixed].all():
         return
-    least, _ = enumerated(search.objective, search.rules, ridge, k)
+    least, _ = enumerated(search.objective, search.budget, ridge, k)
     found = search.best(k, Effort(gap=0.0, nodes=nodes))
     assert found.root_bound <= found.bound + 1e-15
     assert found.bound <= least * (1 + 1e-12)
@@ -121,13 +122,13 @@ def test_what_a_sum_over_an_allowed_set_can_be():
     for seed in range(30):
         a, costs = rng.exponential(size=7), priced(seed, 7)
         limits = Limits(3, costs, float(rng.integers(2, 7)))
-        search = search_for(random_dataset(5, n_features=7), prices=costs, limit=limits.max_cost)
+        search = search_for(random_dataset(5, n_features=7), costs=costs, max_cost=limits.max_cost)
         region = limits.narrowed(search.everything)
         most = limits.most(a, region)
         sets = [
             list(chosen)
             for size in range(4)
-            for chosen in itertools.combinations(np.flatnonzero(search.rules.usable), size)
+            for chosen in itertools.combinations(np.flatnonzero(search.budget.usable), size)
             if costs.of(np.array(chosen, dtype=int)) <= limits.max_cost
         ]
         assert most.total >= max(a[s].sum() for s in sets) - 1e-12
@@ -139,7 +140,7 @@ def test_what_a_sum_over_an_allowed_set_can_be():
 def test_the_bound_at_any_weights_is_a_bound():
     data = random_dataset(7, n_queries=6, n_features=6)
     search = search_for(data)
-    least, _ = enumerated(search.objective, search.rules, RIDGE, 2)
+    least, _ = enumerated(search.objective, search.budget, RIDGE, 2)
     relaxation, rng = search.relaxation(2), np.random.default_rng(0)
     for scale in (0.0, 0.1, 1.0, 10.0):
         for _ in range(10):

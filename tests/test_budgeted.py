@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
-from ranksieve.grid_ranker import spread_in_queries, strongest_columns
-from ranksieve.choice.budget import Budget
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
@@ -20,6 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import ranksieve as rs
+from ranksieve.data.budget import Budget
+from ranksieve.grid_ranker import spread_in_queries, strongest_columns
 from ranksieve.methods import METHODS, Method, find_method, parameter_grid
 from tests.refusals import refused_parameter
 from tests.test_cli import refused, run

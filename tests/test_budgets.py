@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from ranksieve.choice.budget import RULES, Budget
 
 from ranksieve.choice.candidates import cost_weights
+from ranksieve.choice.decide import RULES
 from ranksieve.choice.families import FAMILIES
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
@@ -91,44 +92,43 @@ def parts_of(data):
 def test_the_choice_is_the_best_candidate_within_the_budget(halves):
     train, valid = halves
     ranker = SparseRanker(4, feature_costs=COSTS, max_cost=6, normalise="none", cv=0, smoothing=1, **QUICK)
-    candidates = ranker.candidates(train, valid)
-    for family in candidates.families:
+    choice = ranker.fit(train, valid=valid).choice_
+    for family in choice.families:
         for w, values in zip(family.coefs, family.validation.values, strict=True):
             if w.any():
                 expected = evaluate(valid.X @ w, valid, "ndcg@5", "standard").per_query["ndcg@5"]
                 np.testing.assert_allclose(values, expected)
-    allowed = [1 <= np.count_nonzero(w) <= 4 and priced(train, w) <= 6 for w in candidates.coefs]
-    assert (candidates.allowed <= allowed).all()
-    ranker.fit(train, valid=valid)
-    best = candidates.values.mean(axis=1)[candidates.allowed].max()
-    assert ranker.choice_.validation.mean[ranker.choice_.index] == best
-    np.testing.assert_array_equal(ranker.coef_, ranker.choice_.family.coefs[ranker.choice_.index])
+    allowed = [1 <= np.count_nonzero(w) <= 4 and priced(train, w) <= 6 for w in choice.coefs]
+    assert (choice.allowed <= allowed).all()
+    best = choice.values.mean(axis=1)[choice.allowed].max()
+    assert choice.validation.mean[choice.index] == best
+    np.testing.assert_array_equal(ranker.coef_, choice.family.coefs[choice.index])
     assert ranker.gap_ <= 1e-6 * ranker.objective_
 
 
 @pytest.mark.full
 def test_candidates_hold_the_plain_families_and_beat_them_in_the_shop(shop):
     train, valid = shop
-    plain = SparseRanker().candidates(train, valid)
+    plain = SparseRanker().fit(train, valid=valid).choice_
     costs = shop_costs().columns(train.feature_names)
-    candidates = SparseRanker(feature_costs=shop_costs(), max_cost=6.0).candidates(train, valid)
-    np.testing.assert_array_equal(candidates.families[0].coefs, plain.families[0].coefs)
+    choice = SparseRanker(feature_costs=shop_costs(), max_cost=6.0).fit(train, valid=valid).choice_
+    np.testing.assert_array_equal(choice.families[0].coefs, plain.families[0].coefs)
     affordable = Budget(max_cost=6.0, costs=costs).allows(plain.coefs) & plain.allowed
-    chosen = candidates.values[candidates.choose(RULES["best"])].mean()
-    assert chosen > plain.values.mean(axis=1)[affordable].max()
+    assert choice.values[choice.row].mean() > plain.values.mean(axis=1)[affordable].max()
 
 
 def test_costs_without_a_budget_change_the_candidates_not_the_limit(halves):
     train, valid = halves
-    labels = [f.label for f in SparseRanker(feature_costs=COSTS, **QUICK).candidates(train, valid).families]
+    dear = SparseRanker(feature_costs=COSTS, **QUICK).fit(train, valid=valid)
+    labels = [family.label for family in dear.choice_.families]
     assert labels == ["l1", "log", "forward", "l1 × cost^0.5", "l1 × cost^1", "forward by cost"]
     cheap = SparseRanker(feature_costs=COSTS, rule="one_standard_error", **QUICK).fit(train, valid=valid)
-    dear = SparseRanker(feature_costs=COSTS, **QUICK).fit(train, valid=valid)
     assert priced(train, cheap.coef_) <= priced(train, dear.coef_)
 
 
 def bought(ranker, train, valid):
-    return next(f for f in ranker.candidates(train, valid).families if f.label == "forward by cost")
+    families = ranker.fit(train, valid=valid).choice_.families
+    return next(family for family in families if family.label == "forward by cost")
 
 
 def test_what_is_bought_stays_within_its_limit(halves):
@@ -194,7 +194,7 @@ def test_a_multiple_of_a_feature_is_not_bought_beside_it(halves):
     X = np.column_stack([train.X[:, :3], 2.0 * train.X[:, 0], 0.3 * train.X[:, 0]])
     data = Dataset(X, train.y, train.qid)
     ranker = SparseRanker(feature_costs={"*": 1.0}, families=("forward",), must_have="f1", cv=2, **QUICK)
-    for family in ranker.candidates(data).families:
+    for family in ranker.fit(data).choice_.families:
         assert family.n_nonzero.max() == 3
         assert not family.coefs[:, 3:].any()
         assert not family.fold_coefs[:, :, 3:].any()
@@ -205,8 +205,8 @@ def test_user_weights_signs_and_forbidden_features_hold_in_every_family(halves):
     demands = {"must_not": ["f1"], "signs": {"f2": "-", "f6": "+"}, "must_have": "f4"}
     families = (
         SparseRanker(feature_costs=COSTS, max_cost=7, families=sorted(FAMILIES), **demands, **QUICK)
-        .candidates(train, valid)
-        .families
+        .fit(train, valid=valid)
+        .choice_.families
     )
     for family in families:
         assert np.all(family.coefs[:, 0] == 0)

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ranksieve.choice.budget import Budget, Confidence
 
 import ranksieve as rs
+from ranksieve.choice.decide import Confidence
+from ranksieve.data.budget import Budget
 from ranksieve.metrics import PROFILES
 from ranksieve.report.choice_words import choice_sentences, family_title, optimality
 from tests.conftest import random_dataset
@@ -23,9 +24,13 @@ SURE = {
 def chosen(max_features: int | None = None, **sure: float) -> SimpleNamespace:
     """What the sentences read of a fitted SparseRanker with three features."""
     return SimpleNamespace(
-        confidence_=Confidence(**{**SURE, **sure}),
-        validation_=SimpleNamespace(metric="ndcg@10", profile=PROFILES["standard"]),
-        candidates_=SimpleNamespace(budget=Budget(max_features)),
+        can=lambda what: True,
+        choice_=SimpleNamespace(
+            confidence=Confidence(**{**SURE, **sure}),
+            validation=SimpleNamespace(metric="ndcg@10", profile=PROFILES["standard"]),
+            budget=Budget(max_features),
+            family=SimpleNamespace(label="l1"),
+        ),
         support_=np.arange(3),
     )
 
@@ -95,7 +100,6 @@ ABOUT = (
             f"Its training objective of these features with a ridge of 0.002 is 0.25, {ABOUT}",
         ),
         ({"features": ["a", "b"]}, f"Its training objective, restricted to 2 features, is 0.25, {ABOUT}"),
-        ({"n_features": 4.0}, f"Its training objective, restricted to 4 features, is 0.25, {ABOUT}"),
     ],
 )
 def test_certificates_say_what_they_prove(more, words):

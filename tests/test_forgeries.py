@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.choice.forward import Rules
+from ranksieve.data.budget import Budget
 from ranksieve.data.dataset import fingerprint
 from ranksieve.model.linear import model_from_dict
 from ranksieve.objective import make_objective
@@ -677,7 +677,7 @@ def test_a_card_says_how_its_model_was_chosen_and_which_scales_the_file_alone_kn
 
 def test_a_point_that_is_not_finite_proves_nothing():
     objective = make_objective(TRAIN)
-    search = SubsetSearch(objective, Rules(objective.varies))
+    search = SubsetSearch(objective, Budget(must_not=~objective.varies))
     relaxation, everything = search.relaxation(3), search.everything
     with np.errstate(all="ignore"):
         for entries in ({0: np.nan}, {0: np.inf}, {0: 1e155, 1: -1e155}, {0: 1e300}):

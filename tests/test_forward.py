@@ -1,13 +1,14 @@
-"""Forward selection with swaps against enumeration, and under its rules."""
+"""Forward selection with swaps against enumeration, and within its budget."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
-from ranksieve.choice.leave_out import Folds
 
 import ranksieve as rs
 from ranksieve.choice.families import FoldedSearch, WithoutFold
+from ranksieve.choice.folds import Folds
 from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
@@ -15,22 +16,42 @@ from ranksieve.objective import make_objective
 
 DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, seed=5)
 OBJECTIVE = make_objective(DATA)
-ANY = Rules(OBJECTIVE.varies)
+ANY = Budget(must_not=~OBJECTIVE.varies)
 
 
 def sets_of(path):
-    return [np.flatnonzero(w).tolist() for w in path.coefs]
+    return [np.flatnonzero(result.w).tolist() for result in path]
 
 
-def run(rules=ANY, most=5, data=DATA):
-    return ForwardSearch(make_objective(data), rules.usable).path(most, rules, data.feature_names)
+def sizes_of(path):
+    return [len(chosen) for chosen in sets_of(path)]
+
+
+def coefs_of(path):
+    return np.array([result.w for result in path])
+
+
+def objectives_of(path):
+    return np.array([result.objective for result in path])
+
+
+def any_of(n_features):
+    return Budget(must_not=np.zeros(n_features, dtype=bool))
+
+
+def search_of(budget=ANY, data=DATA):
+    return ForwardSearch(make_objective(data), budget.usable)
+
+
+def run(budget=ANY, most=5, data=DATA):
+    return search_of(budget, data).path(most, budget)
 
 
 def test_no_set_of_up_to_three_features_is_better():
-    path = run(most=3)
-    for k, objective in enumerate(path.objectives, start=1):
+    path, ridge = run(most=3), search_of().ridge
+    for k, objective in enumerate(objectives_of(path), start=1):
         fits = (
-            fit_set(OBJECTIVE, columns, np.zeros(9), path.alphas[0], None, 1e-10)
+            fit_set(OBJECTIVE, columns, np.zeros(9), ridge, None, 1e-10)
             for columns in combinations(range(9), k)
         )
         assert objective <= min(fit.objective for fit in fits) * (1 + 1e-6)
@@ -38,10 +59,10 @@ def test_no_set_of_up_to_three_features_is_better():
 
 def test_sizes_objectives_and_gaps():
     path = run(most=9)
-    assert path.n_nonzero.tolist() == list(range(1, 10))
-    assert (np.diff(path.objectives) < 0).all()
-    assert path.converged.all()
-    assert (path.gaps <= 1e-6 * path.objectives).all()
+    assert sizes_of(path) == list(range(1, 10))
+    assert (np.diff(objectives_of(path)) < 0).all()
+    assert all(result.converged for result in path)
+    assert all(result.gap <= 1e-6 * result.objective for result in path)
 
 
 def test_a_swap_takes_back_a_greedy_step():
@@ -51,7 +72,7 @@ def test_a_swap_takes_back_a_greedy_step():
     y = (a + b > 0.5).astype(float)
     X = np.column_stack([a, b, 0.8 * (a + b) + 0.7 * rng.normal(size=600)])
     data = rs.Dataset(X, y, np.repeat(np.arange(30), 20))
-    assert sets_of(run(data=data, most=2, rules=Rules(np.ones(3, dtype=bool)))) == [[2], [0, 1]]
+    assert sets_of(run(data=data, most=2, budget=any_of(3))) == [[2], [0, 1]]
 
 
 def test_near_copies_do_not_fill_the_places():
@@ -59,37 +80,37 @@ def test_near_copies_do_not_fill_the_places():
     noise = 1e-3 * np.random.default_rng(1).normal(size=(3, DATA.n_docs))
     copies = DATA.X[:, strongest] + noise
     data = rs.Dataset(np.column_stack([DATA.X, copies.T]), DATA.y, DATA.qid)
-    path = run(data=data, most=4, rules=Rules(np.ones(12, dtype=bool)))
+    path = run(data=data, most=4, budget=any_of(12))
     for chosen in sets_of(path):
         assert len({strongest, 9, 10, 11} & set(chosen)) <= 1
 
 
 def test_fixed_features_stay_and_others_join():
-    path = run(Rules(OBJECTIVE.varies, fixed=(1, 8)), most=4)
-    assert path.n_nonzero.tolist() == [2, 3, 4]
+    path = run(replace(ANY, must_have=np.isin(np.arange(9), (1, 8))), most=4)
+    assert sizes_of(path) == [2, 3, 4]
     assert all({1, 8} <= set(chosen) for chosen in sets_of(path))
 
 
 def test_signs_and_forbidden_features():
-    free = run(most=4).coefs[-1]
+    free = run(most=4)[-1].w
     usable = OBJECTIVE.varies.copy()
     usable[np.argmax(np.abs(free))] = False
-    path = run(Rules(usable, signs=-np.sign(free)), most=4)
-    assert not path.coefs[:, ~usable].any()
-    assert (path.coefs * np.sign(free) <= 0).all()
+    coefs = coefs_of(run(Budget(must_not=~usable, signs=-np.sign(free)), most=4))
+    assert not coefs[:, ~usable].any()
+    assert (coefs * np.sign(free) <= 0).all()
 
 
 def test_costs_are_kept():
     costs = make_costs({"features": {"*": 1.0}, "groups": {"g": {"cost": 3.0, "features": ["f1", "f2"]}}})
     prices = costs.columns(DATA.feature_names)
-    path = run(Rules(OBJECTIVE.varies, prices=prices, limit=4.0), most=9)
-    assert (prices.of_models(path.coefs) <= 4.0).all()
+    path = run(replace(ANY, costs=prices, max_cost=4.0), most=9)
+    assert (prices.of_models(coefs_of(path)) <= 4.0).all()
     assert len(path) >= 4
 
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_nothing_to_choose(most):
-    path = run(Rules(np.zeros(9, dtype=bool)), most=most)
+    path = run(Budget(must_not=np.ones(9, dtype=bool)), most=most)
     assert len(path) == 0
 
 
@@ -98,11 +119,11 @@ def test_a_search_that_knows_sets_already_finds_the_same():
     prices = costs.columns(DATA.feature_names)
     search = ForwardSearch(OBJECTIVE, OBJECTIVE.varies)
     for limit in (2.0, 4.0, 5.0):
-        for even in (False, True):
-            rules = Rules(OBJECTIVE.varies, prices=prices, limit=limit, even=even)
-            again, fresh = search.path(6, rules, DATA.feature_names), run(rules, most=6)
+        for same_cost in (False, True):
+            budget = replace(ANY, costs=prices, max_cost=limit, same_cost=same_cost)
+            again, fresh = search.path(6, budget), run(budget, most=6)
             assert sets_of(again) == sets_of(fresh)
-            np.testing.assert_allclose(again.coefs, fresh.coefs, rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(coefs_of(again), coefs_of(fresh), rtol=1e-3, atol=1e-5)
 
 
 def test_money_that_is_left_is_spent():
@@ -112,9 +133,9 @@ def test_money_that_is_left_is_spent():
     y = (X[:, :26].sum(axis=1) + 0.3 * X[:, 26:].sum(axis=1) > 0).astype(float)
     data = rs.Dataset(X, y, np.repeat(np.arange(20), 20))
     prices = make_costs({f"f{j}": 5.0 if j <= 26 else 0.5 for j in range(1, 31)}).columns(data.feature_names)
-    path = run(Rules(np.ones(30, dtype=bool), prices=prices, limit=7.0), most=6, data=data)
+    path = run(replace(any_of(30), costs=prices, max_cost=7.0), most=6, data=data)
     assert len(path) == 5
-    assert (prices.of_models(path.coefs) <= 7.0).all()
+    assert (prices.of_models(coefs_of(path)) <= 7.0).all()
 
 
 def test_selections_without_folds_are_near_those_of_fits_that_leave_them_out():
@@ -123,17 +144,14 @@ def test_selections_without_folds_are_near_those_of_fits_that_leave_them_out():
         n_queries=120, n_features=15, n_informative=5, docs_per_query=12, noise=0.5, seed=8
     )
     folds = Folds(data, 5, 2)
-    rules = Rules(folds.objective.varies)
-    whole = FoldedSearch(folds, rules.usable)
-    exact_whole = ForwardSearch(folds.objective, rules.usable)
-    path = whole.path(6, rules, data.feature_names)
-    np.testing.assert_array_equal(path.coefs != 0, exact_whole.path(6, rules, data.feature_names).coefs != 0)
+    budget = Budget(must_not=~folds.objective.varies)
+    whole = FoldedSearch(folds, budget.usable)
+    path = whole.path(6, budget)
+    assert sets_of(path) == sets_of(ForwardSearch(folds.objective, budget.usable).path(6, budget))
     for fold in folds.dealings[0]:
-        near = WithoutFold(whole, fold).path(6, rules, data.feature_names)
-        exact = ForwardSearch(folds.left(fold), rules.usable, ridge=whole.ridge).path(
-            6, rules, data.feature_names
-        )
-        np.testing.assert_array_equal(near.coefs != 0, exact.coefs != 0)
-        np.testing.assert_allclose(near.coefs, exact.coefs, rtol=0.02, atol=0.01)
-        np.testing.assert_allclose(near.objectives, exact.objectives, rtol=2e-3)
-        assert np.abs(near.coefs - path.coefs).max() > 1e-3  # another model than that of all data
+        near = WithoutFold(whole, fold).path(6, budget)
+        exact = ForwardSearch(folds.left(fold), budget.usable, ridge=whole.ridge).path(6, budget)
+        assert sets_of(near) == sets_of(exact)
+        np.testing.assert_allclose(coefs_of(near), coefs_of(exact), rtol=0.02, atol=0.01)
+        np.testing.assert_allclose(objectives_of(near), objectives_of(exact), rtol=2e-3)
+        assert np.abs(coefs_of(near) - coefs_of(path)).max() > 1e-3  # another model than that of all data

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from ranksieve.choice.leave_out import Folds
 
 import ranksieve as rs
+from ranksieve.choice.folds import Folds
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton
@@ -21,7 +21,7 @@ def optimum(data, alpha, query_weight=None):
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_parts_add_up_to_the_whole(weight):
     folds = Folds(DATA, 4, 2, query_weight=weight)
-    objective, cuts, columns = folds.objective, folds._cuts, np.array([0, 3, 7])
+    objective, cuts, columns = folds.objective, folds.every.cuts, np.array([0, 3, 7])
     point = objective.evaluate(np.linspace(-0.2, 0.3, 12))
     sums = objective.gradients(point, cuts).sum(axis=0), objective.hessians(point, columns, cuts).sum(axis=0)
     whole = make_objective(DATA, query_weight=weight)
@@ -89,7 +89,7 @@ def test_second_order_models_without_each_fold_of_the_first_dealing():
     folds = Folds(DATA, 5, 3, query_weight=WEIGHT)
     w, columns = np.linspace(-0.1, 0.2, 12), np.array([1, 4, 9])
     point = folds.objective.evaluate(w)
-    models = folds.near_first(point, columns, folds.gradient_shares(point))
+    models = folds.second_order(point, columns, folds.first)
     for fold, model in zip(folds.dealings[0], models, strict=True):
         left = folds.left(fold)
         there = left.evaluate(w)

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from ranksieve.rankers.sparse_listmle import PENALISED_SOLVERS, squared_radii
 from scipy.optimize import minimize
 
 from ranksieve.data.dataset import Dataset
@@ -20,6 +19,7 @@ from ranksieve.model.linear import load_model
 from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.linear import squared_radii
 from ranksieve.synthetic import make_ranking
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
@@ -27,6 +27,7 @@ from tests.refusals import refused_data, refused_parameter
 from tests.tiers import examples
 
 CUTOFFS = (1, 3, 5, 8, 10)
+SOLVERS = ("proximal", "accelerated", "newton")
 LN2 = np.log(np.longdouble(2))
 
 
@@ -247,7 +248,7 @@ def optimum(request, noisy):
     return request.param, *independent_minimum(noisy, request.param, 5)
 
 
-@pytest.mark.parametrize("solver", PENALISED_SOLVERS)
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_agrees_with_an_independent_solver(noisy, optimum, solver):
     alpha, minimum, w = optimum
     fitted = SparseListMLE(alpha, 5, solver=solver, tol=1e-8, max_iter=20_000).fit(noisy)
@@ -319,7 +320,7 @@ def test_dense_ranker_has_no_certificate_and_the_lowest_loss(tmp_path):
     assert dense.objective_ < sparse.objective_ - 0.5 * np.abs(sparse.coef_).sum()
 
 
-@pytest.mark.parametrize("solver", PENALISED_SOLVERS)
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_warm_start_at_the_optimum_stops_at_once(solver):
     data = make_ranking(n_queries=30, n_features=8, n_informative=4, seed=2)
     ranker = SparseListMLE(0.1, solver=solver, warm_start=True, max_iter=5000).fit(data)

@@ -40,7 +40,7 @@ def test_alpha_max_is_the_edge(data):
 
 def test_gaps_are_those_of_explicit_pairs(data):
     weights = np.random.default_rng(0).uniform(0.5, 2, 10)
-    path = sparse_path(data, n_alphas=15, weights=weights)
+    path = sparse_path(data, n_alphas=15, l1_weights=weights)
     for k in range(len(path)):
         primal, gap = l1_gap(data.X, data.y, data.qid, path.coefs[k], path.alphas[k] * weights)
         assert path.objectives[k] == pytest.approx(primal, abs=1e-9)
@@ -67,7 +67,7 @@ def test_optimality_conditions(data):
 def test_scaling_a_feature_by_its_weight_is_the_same_problem(data):
     weights = np.random.default_rng(1).uniform(0.5, 2, 10)
     alphas = [0.1, 0.03, 0.01]
-    weighted = sparse_path(data, alphas=alphas, weights=weights, tol=1e-10)
+    weighted = sparse_path(data, alphas=alphas, l1_weights=weights, tol=1e-10)
     scaled = sparse_path(data.replace_features(data.X / weights), alphas=alphas, tol=1e-10)
     np.testing.assert_allclose(weighted.coefs * weights, scaled.coefs, atol=1e-5)
 
@@ -148,8 +148,8 @@ def one(X, y, qid=None):
         (one([[1.0], [2.0]], [1, 0]), {"n_alphas": 0}, ("n_alphas", 0)),
         (one([[1.0], [2.0]], [1, 0]), {"min_ratio": 2.0}, ("min_ratio", 2.0)),
         (one([[1.0], [2.0]], [1, 0]), {"tol": 0.0}, ("tol", 0.0)),
-        (one([[1.0], [2.0]], [1, 0]), {"weights": [1.0, 2.0]}, ("weights", [1.0, 2.0])),
-        (one([[1.0], [2.0]], [1, 0]), {"penalty": L1(), "weights": [1.0]}, ("weights", [1.0])),
+        (one([[1.0], [2.0]], [1, 0]), {"l1_weights": [1.0, 2.0]}, ("l1_weights", [1.0, 2.0])),
+        (one([[1.0], [2.0]], [1, 0]), {"penalty": L1(), "l1_weights": [1.0]}, ("l1_weights", [1.0])),
     ],
 )
 def test_bad_input(data, arguments, facts):

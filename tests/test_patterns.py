@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.data.features import by_column, is_pattern, matching
 from ranksieve.io.tables import as_costs
-from ranksieve.penalties.base import make_constraints
 from ranksieve.verification import verify
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
@@ -52,18 +52,20 @@ def test_patterns_that_disagree_or_match_nothing_are_one_sentence():
 
 
 def test_constraints_by_pattern():
-    found = make_constraints(NAMES, ["price"], ["[bB]*", "p*"], {"bm25_*": "+", "bm25_body": "-"})
-    assert found.unpenalised.tolist() == [False] * 3 + [True] + [False] * 3
-    assert found.forbidden.tolist() == [True] * 3 + [False] * 4, "price is named, p* only matches it"
+    found = Budget.of(
+        NAMES, must_have=["price"], must_not=["[bB]*", "p*"], signs={"bm25_*": "+", "bm25_body": "-"}
+    )
+    assert found.must_have.tolist() == [False] * 3 + [True] + [False] * 3
+    assert found.must_not.tolist() == [True] * 3 + [False] * 4, "price is named, p* only matches it"
     assert found.signs.tolist() == [1, -1, 0, 0, 0, 0, 0]
     with refused_parameter("must_not", ["p*"]):
-        make_constraints(NAMES, ["pri*"], ["p*"])
+        Budget.of(NAMES, must_have=["pri*"], must_not=["p*"])
 
 
 def test_patterns_do_not_match_indicators():
     names = ["price", "price is missing"]
-    assert make_constraints(names, signs={"*": "+"}, indicators=names[1:]).signs.tolist() == [1, 0]
-    assert make_constraints(names, signs={names[1]: "-"}, indicators=names[1:]).signs.tolist() == [0, -1]
+    assert Budget.of(names, signs={"*": "+"}, indicators=names[1:]).signs.tolist() == [1, 0]
+    assert Budget.of(names, signs={names[1]: "-"}, indicators=names[1:]).signs.tolist() == [0, -1]
 
 
 PRICES = {

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ranksieve.choice.forward import fit_set
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.tables import read_signs
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, ElasticNet
-from ranksieve.penalties.base import make_constraints
 from ranksieve.rankers import SparseRanker
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
@@ -198,7 +198,7 @@ def test_must_haves_are_certified_by_explicit_pairs(data):
 
 def test_a_weight_of_zero_is_a_must_have(data):
     by_name = sparse_path(data, n_alphas=8, must_have="price")
-    by_weight = sparse_path(data, n_alphas=8, weights=[1, 0, 1, 1, 1, 1])
+    by_weight = sparse_path(data, n_alphas=8, l1_weights=[1, 0, 1, 1, 1, 1])
     np.testing.assert_array_equal(by_name.coefs, by_weight.coefs)
 
 
@@ -276,8 +276,8 @@ def test_a_penalty_with_signs_for_other_features(data):
     "given",
     [
         {"signs": 1},
-        {"weights": {}},
-        {"weights": "heavy"},
+        {"l1_weights": {}},
+        {"l1_weights": "heavy"},
     ],
 )
 def test_other_things_than_signs_and_weights_are_refused(given):
@@ -308,8 +308,8 @@ def test_naming_every_feature_looks_at_each_name_a_few_times(name):
     names = Counting(name.format(j) for j in range(400))
     some, plain = list(names), tuple(names)
     Counting.looked = 0
-    constraints = make_constraints(names, must_not=some[1:], signs=dict.fromkeys(some, "+"))
-    assert (constraints.forbidden == [False] + [True] * 399).all()
+    budget = Budget.of(names, must_not=some[1:], signs=dict.fromkeys(some, "+"))
+    assert (budget.must_not == [False] + [True] * 399).all()
     costs = make_costs(dict.fromkeys(some, 2.0)).columns(names)
     assert costs.of(np.arange(400)) == 800.0
     assert plain == tuple(some)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from ranksieve.choice.budget import best, one_standard_error, tied_with
-from ranksieve.choice.leave_out import Folds
 
+from ranksieve.choice.decide import best, one_standard_error, tied_with
 from ranksieve.choice.families import DEFAULT_FAMILIES
+from ranksieve.choice.folds import Folds
 from ranksieve.choice.held_out import averaged, standard_error
-from ranksieve.data.dataset import Dataset, joined
+from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate, evaluate_many
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
@@ -144,7 +144,7 @@ def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv)
 
 
 def test_folds_of_a_forward_selection_are_not_fitted_one_by_one(train, monkeypatch):
-    monkeypatch.setattr("ranksieve.choice.leave_out.Folds.left", None)
+    monkeypatch.setattr("ranksieve.choice.folds.Folds.left", None)
     ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
     assert ranker.n_folds_ == 3
     without = ranker.choice_.families[0].fold_coefs != 0
@@ -200,9 +200,9 @@ def test_refit_on_all_keeps_the_features_and_learns_from_both(train):
         assert set(both.support_) <= set(one.support_)
         assert not np.array_equal(both.coef_, one.coef_)
         assert both.gap_ <= 1e-6 * both.objective_
-        together = one.preparation_.for_learning(joined(a, b))
+        together = one.preparation_.for_learning(a.joined(b))
         objective = make_objective(together)
-        value = objective.evaluate(both.coef_).value + both._penalty.value(both.coef_)
+        value = objective.evaluate(both.coef_).value + both.choice_.candidate.penalty.value(both.coef_)
         assert both.objective_ == pytest.approx(value)
         assert value < objective.evaluate(one.coef_).value + both._penalty.value(one.coef_)
 
@@ -300,7 +300,7 @@ def test_the_log_penalty_shrinks_less_and_is_certified(train):
 def test_weights_steer_the_choice(train):
     weights = np.ones(12)
     weights[0] = np.inf
-    assert SparseRanker(metric="ndcg@5", weights=weights, cv=3).fit(train).coef_[0] == 0
+    assert SparseRanker(metric="ndcg@5", l1_weights=weights, cv=3).fit(train).coef_[0] == 0
 
 
 def test_penalty_object_and_elastic_net(train):
@@ -358,7 +358,7 @@ def test_validation_data_of_another_width(small):
     assert "valid" in info.value.reason
 
 
-@pytest.mark.parametrize("learn", [SparseRanker().fit, SparseRanker().candidates, frontier])
+@pytest.mark.parametrize("learn", [SparseRanker().fit, frontier])
 def test_validation_data_that_cannot_choose_are_refused(small, learn):
     alike = Dataset(small.X, np.ones(small.n_docs), small.qid)
     alone = Dataset(small.X, small.y, np.arange(small.n_docs))

@@ -22,7 +22,6 @@ from papers.studies import (
 )
 from papers.studies.base import Chooser, better_than, means, printed, rows_of
 from papers.studies.theory import listmle_iterations
-from ranksieve.rankers.sparse_listmle import squared_radii
 from scipy.stats import ttest_rel
 
 import ranksieve as rs
@@ -33,6 +32,7 @@ from ranksieve.metrics import evaluate
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1
+from ranksieve.rankers.linear import squared_radii
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.solvers.ftrl import epoch_order
 from ranksieve.solvers.proximal import curvature_along_gradient

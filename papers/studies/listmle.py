@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ranksieve.rankers.sparse_listmle import squared_radii
+from ranksieve.rankers.linear import squared_radii
 
 from papers.studies.base import (
     ACCURACY,
