@@ -141,7 +141,7 @@ def test_what_is_bought_stays_within_its_limit(halves):
 
 def test_of_equal_sizes_a_dearer_set_is_bought_only_if_it_lowers_the_objective(halves):
     train, valid = halves
-    models = bought(SparseRanker(feature_costs=COSTS, **QUICK), train, valid).models
+    models = bought(SparseRanker(feature_costs=COSTS, **QUICK), train, valid)
     costs = np.array([priced(train, w) for w in models.coefs])
     for size in np.unique(models.n_nonzero):
         at = models.n_nonzero == size

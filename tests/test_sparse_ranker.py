@@ -204,7 +204,7 @@ def test_refit_on_all_keeps_the_features_and_learns_from_both(train):
         objective = make_objective(together)
         value = objective.evaluate(both.coef_).value + both.choice_.candidate.penalty.value(both.coef_)
         assert both.objective_ == pytest.approx(value)
-        assert value < objective.evaluate(one.coef_).value + both._penalty.value(one.coef_)
+        assert value < objective.evaluate(one.coef_).value + both.choice_.candidate.penalty.value(one.coef_)
 
 
 def test_a_grid_whose_best_point_is_near_its_end_goes_on(train):

@@ -214,18 +214,18 @@ def _prepared(
 
 def as_penalty(
     penalty: str | SlopedPenalty,
-    weights: Sequence[float] | FloatArray | None = None,
+    l1_weights: Sequence[float] | FloatArray | None = None,
     l1_ratio: float | None = None,
     signs: FloatArray | None = None,
 ) -> SlopedPenalty:
     """A penalty by name or as it is."""
-    weights = None if weights is None else np.asarray(weights, float)
+    weights = None if l1_weights is None else np.asarray(l1_weights, float)
     options = {"weights": weights, "l1_ratio": l1_ratio, "signs": signs}
     given = {key: value for key, value in options.items() if value is not None}
     if not isinstance(penalty, str):
         for name, value in given.items():
-            advice = "give it to the penalty itself (costs, `must_have` and `must_not` set `weights`)"
-            raise ParameterError(name, value, advice)
+            advice = "give it to the penalty itself (costs, `must_have` and `must_not` set its `weights`)"
+            raise ParameterError("l1_weights" if name == "weights" else name, value, advice)
         return penalty
     known = offering("slopes")
     if penalty not in known:
