@@ -770,7 +770,7 @@ def test_output_folder_without_permission(home, here, monkeypatch):
     assert "Permission denied" in refusal.reason
 
 
-@pytest.mark.parametrize("ranker", [rs.RankSVM(), rs.RankBoost(n_rounds=2)])
+@pytest.mark.parametrize("ranker", [rs.RankSVM(), rs.baselines.RankBoost(n_rounds=2)])
 def test_a_model_in_place_of_data_is_called_a_model(ranker, home, here):
     data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, seed=0)
     ranker.fit(data).to_model().save("own.json")

@@ -298,7 +298,7 @@ def test_a_fitted_ranker_may_be_given_for_its_model(take, shop, tmp_path):
 
 @pytest.mark.parametrize("name", ["explain_query", "make_scorecard", "export_model"])
 def test_rankers_that_are_not_linear_and_pipelines_are_refused_in_one_sentence(name, shop, tmp_path):
-    take, boosted = TAKES_A_MODEL[name], rs.RankBoost(n_rounds=3).fit(shop)
+    take, boosted = TAKES_A_MODEL[name], rs.baselines.RankBoost(n_rounds=3).fit(shop)
     with refused_as("RankBoost is not"):
         take(boosted, shop, tmp_path)
     with refused_as("rs.to_model(pipeline)"):

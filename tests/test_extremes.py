@@ -66,8 +66,8 @@ def test_a_case_is_known_by_seed_and_number():
 def test_a_weak_cost_gives_the_direction_of_the_gradient():
     """With C = 1e-17 the optimum is w = −C·∇f(0) but for terms of the order of C²."""
     data = random_dataset(seed=5)
-    weak = rs.RankSVMStruct(C=1e-17).fit(data).coef_
-    less_weak = rs.RankSVMStruct(C=1e-6).fit(data).coef_
+    weak = rs.baselines.RankSVMStruct(C=1e-17).fit(data).coef_
+    less_weak = rs.baselines.RankSVMStruct(C=1e-6).fit(data).coef_
     np.testing.assert_allclose(weak * 1e11, less_weak, rtol=1e-9)
 
 
@@ -155,9 +155,9 @@ def test_a_query_that_is_too_long_for_lightgbm_is_named(capfd):
     X, qid = rng.normal(size=(sum(sizes), 2)), np.repeat(["short", "long"], sizes)
     data = rs.Dataset(X, X[:, 0] > 1, qid)
     with refused_data() as info:
-        rs.LambdaMART(2).fit(data)
+        rs.baselines.LambdaMART(2).fit(data)
     assert "query long" in info.value.reason
     assert capfd.readouterr() == ("", "")
-    assert rs.BRTree(1, n_rounds=2).fit(data).selected_.tolist() == [0]
+    assert rs.baselines.BRTree(1, n_rounds=2).fit(data).selected_.tolist() == [0]
     within = data.select_rows(np.arange(sum(sizes) - 1))
-    assert rs.LambdaMART(2).fit(within).n_iter_ == 2
+    assert rs.baselines.LambdaMART(2).fit(within).n_iter_ == 2

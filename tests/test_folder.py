@@ -381,7 +381,7 @@ def test_a_model_reads_only_its_columns(pair):
 
 
 @pytest.mark.parametrize(
-    "ranker", [rs.FenchelRank(radius=2), rs.SparseRanker(n_alphas=8, cv=2), rs.RankBoost()]
+    "ranker", [rs.FenchelRank(radius=2), rs.SparseRanker(n_alphas=8, cv=2), rs.baselines.RankBoost()]
 )
 def test_rankers_fit_what_they_fit_in_memory(ranker):
     data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, seed=2)

@@ -102,7 +102,7 @@ KINDS = {
     "concave": Kind(lambda: rs.SparseRankSVM("log", 0.02, tol=1e-3).fit(TRAIN).to_model()),
     "ridge": Kind(lambda: rs.RankSVM(10.0, normalise="z").fit(TRAIN).to_model()),
     "fenchelrank": Kind(lambda: rs.FenchelRank().fit(TRAIN).to_model()),
-    "selector": Kind(lambda: rs.GAS(k=3).fit(TRAIN).to_model()),
+    "selector": Kind(lambda: rs.baselines.GAS(k=3).fit(TRAIN).to_model()),
     "set": Kind(lambda: rs.BestSubset(3).fit(TRAIN).to_model()),
     "set, not proven": Kind(lambda: rs.BestSubset(3, ridge=1e-4, max_nodes=1).fit(TRAIN).to_model()),
     "set within limits": Kind(lambda: rs.BestSubset(3, **LIMITS).fit(TRAIN).to_model()),

@@ -116,20 +116,20 @@ def test_the_choice_among_models_needs_no_matrix_of_all_features(wide, monkeypat
 
 def test_rankrls_of_few_documents_is_that_of_few_features(wide):
     few = rs.Dataset(wide.X[:, :200], wide.y, wide.qid, document_weight=np.linspace(0.5, 2.0, 60))
-    by_documents = rs.RankRLS(alpha=0.1).fit(few, query_weight=np.arange(1.0, 7.0))
+    by_documents = rs.baselines.RankRLS(alpha=0.1).fit(few, query_weight=np.arange(1.0, 7.0))
     twice = np.concatenate([wide.X[:, :200]] * 4)  # the same problem, of more documents than features
     repeated = rs.Dataset(
         twice, np.tile(wide.y, 4), np.concatenate([wide.qid + 10 * k for k in range(4)]),
         document_weight=np.tile(few.document_weight, 4),
     )  # fmt: skip
-    by_features = rs.RankRLS(alpha=0.1).fit(repeated, query_weight=np.tile(np.arange(1.0, 7.0), 4))
+    by_features = rs.baselines.RankRLS(alpha=0.1).fit(repeated, query_weight=np.tile(np.arange(1.0, 7.0), 4))
     np.testing.assert_allclose(by_documents.coef_, by_features.coef_, rtol=1e-9, atol=1e-12)
     assert by_documents.objective_ == pytest.approx(by_features.objective_, rel=1e-10)
     assert by_documents.gap_ < 1e-12  # what rounding leaves
 
 
 def test_rankrls_of_many_features_takes_little_memory(wide):
-    memory, model = peak(lambda: rs.RankRLS().fit(wide))
+    memory, model = peak(lambda: rs.baselines.RankRLS().fit(wide))
     assert np.all(model.coef_ != 0)
     assert memory < 8 * wide.X.nbytes
 
@@ -143,7 +143,7 @@ def test_copies_of_chosen_features_are_found_among_many(wide, monkeypatch):
     assert max(widths) <= 1001
 
 
-@pytest.mark.parametrize("kind", [rs.GAS, rs.FSMRank, rs.FBPCRank, rs.HierarchicalBEM, rs.HierarchicalILTR])
+@pytest.mark.parametrize("kind", [rs.baselines.GAS, rs.FSMRank, rs.baselines.FBPCRank, rs.baselines.HierarchicalBEM, rs.baselines.HierarchicalILTR])
 def test_more_features_than_can_be_compared_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((20, 5001))
     data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))
@@ -152,7 +152,7 @@ def test_more_features_than_can_be_compared_are_refused(kind):
     assert "5,001 features" in info.value.reason
 
 
-@pytest.mark.parametrize("kind", [rs.RankFilter, rs.RankWrapper])
+@pytest.mark.parametrize("kind", [rs.baselines.RankFilter, rs.baselines.RankWrapper])
 def test_more_documents_than_relief_can_compare_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((10_004, 2))
     data = rs.Dataset(X, np.arange(10_004) % 2.0, np.repeat(["short", "long"], [3, 10_001]))

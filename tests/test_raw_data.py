@@ -247,7 +247,7 @@ def test_scales_a_thousandfold_apart_are_told_once():
     assert "budget ranges over" in str(told[0].message)
     assert "rating over" in str(told[0].message)
     with pytest.warns(ScaleWarning) as told:
-        rs.FSRank(k=2).fit(raw)
+        rs.baselines.FSRank(k=2).fit(raw)
     assert len(told) == 1
 
 
@@ -258,8 +258,8 @@ def test_no_word_without_a_reason():
         rs.FenchelRank().fit(even)
         rs.FenchelRank(normalise="z").fit(raw)
         rs.SparseRanker(**QUICK).fit(raw)
-        rs.RankBoost(n_rounds=3).fit(raw)
-        rs.AdaRank(n_rounds=3).fit(raw)
+        rs.baselines.RankBoost(n_rounds=3).fit(raw)
+        rs.baselines.AdaRank(n_rounds=3).fit(raw)
         rs.FenchelRank().fit(rs.make_ranking(20, 8, 3, seed=0))
         offset = even.replace_features(even.X + np.array([0.0, 0.0, 1e9, 0.0]))  # far from zero is not large
         rs.RankSVM().fit(offset)

@@ -70,7 +70,7 @@ def test_offsets_of_their_own_in_each_query_change_nothing(data):
     )
 
 
-@pytest.mark.parametrize("kind", [rs.SparseRank, rs.RankSVM, rs.FenchelRank, rs.SparseRankSVM])
+@pytest.mark.parametrize("kind", [rs.baselines.ProxRank, rs.RankSVM, rs.FenchelRank, rs.SparseRankSVM])
 def test_every_solver_sees_through_an_offset(data, kind):
     shifted = with_column(data, 1, data.X[:, 1] + 1e12)
     exact = with_column(data, 1, shifted.X[:, 1] - 1e12)
@@ -112,16 +112,16 @@ def test_no_gap_is_claimed_that_rounding_could_have_made(factor):
 @pytest.mark.parametrize(
     "ranker",
     [
-        rs.SparseRank(),
+        rs.baselines.ProxRank(),
         rs.SparseRankSVM(solver="fista"),
         rs.SparseRankSVM(),
         rs.FSMRank(),
         rs.SparseListMLE(),
-        rs.ListNet(),
+        rs.baselines.ListNet(),
         rs.SparseRanker(normalise="none"),
         rs.FenchelRank(),
         rs.RankSVM(),
-        rs.TGRank(),
+        rs.baselines.TGRank(),
     ],
     ids=lambda ranker: type(ranker).__name__,
 )

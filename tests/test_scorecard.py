@@ -461,4 +461,4 @@ def test_what_cannot_be_a_card_is_refused_with_one_sentence(wrong, facts):
 
 def test_a_ranker_that_is_not_fitted_has_no_card():
     with pytest.raises(NotFittedError):
-        make(rs.RankBoost(), DATA)
+        make(rs.baselines.RankBoost(), DATA)

@@ -255,12 +255,12 @@ def test_the_least_loss_in_a_ball_is_a_lower_bound(fold):
 def test_orders_are_those_of_the_selectors(fold):
     n_varying = np.count_nonzero(varying_columns(fold.train))
     found = selectors.orders(fold.train, n_varying)
-    for name, kind in (("fsrank", rs.FSRank), ("gas", rs.GAS), ("fsmsvm", rs.FSMSVM)):
+    for name, kind in (("fsrank", rs.baselines.FSRank), ("gas", rs.baselines.GAS), ("fsmsvm", rs.baselines.FSMSVM)):
         for size in (1, 4, 9):
             np.testing.assert_array_equal(kind(size).fit(fold.train).selected_, found[name][:size])
     coefs = selectors.refitted(fold.train, found["gas"][:4])
     for C, coef in zip(selectors.CS, coefs, strict=True):
-        alone = rs.GAS(4, base=rs.RankSVM(C, average=True)).fit(fold.train)
+        alone = rs.baselines.GAS(4, base=rs.RankSVM(C, average=True)).fit(fold.train)
         np.testing.assert_allclose(coef, alone.coef_, rtol=1e-6, atol=1e-9)
 
 
@@ -284,7 +284,7 @@ def test_cutoffs_are_listmle_for_each_k(fold):
     chosen = found["variants"]["Sparse CS-ListMLE@3"]
     ranker = rs.SparseListMLE(**chosen["parameters"], solver="newton").fit(fold.train)
     np.testing.assert_allclose(chosen["test"]["map"], Chooser(fold, PROFILE).test(ranker.coef_)["map"])
-    dense = rs.CSListMLE(5).fit(fold.train)
+    dense = rs.baselines.CSListMLE(5).fit(fold.train)
     expected = Chooser(fold, PROFILE).test(dense.coef_)["ndcg@10"]
     np.testing.assert_allclose(found["variants"]["CS-ListMLE@5"]["test"]["ndcg@10"], expected)
     shares = [

@@ -411,7 +411,7 @@ def test_other_data(model, halves):
 
 
 def test_a_gap_that_only_a_new_fit_proves(train):
-    fitted = rs.RankSVMStruct(10.0).fit(train).to_model()
+    fitted = rs.baselines.RankSVMStruct(10.0).fit(train).to_model()
     found = rs.verify(fitted, train).verdicts[1]
     assert (found.claim, found.holds) == ("weights", True)
     assert "fitted again: same weights; gap" in found.words

@@ -63,7 +63,7 @@ class Method:
     rounds : str
         The parameter that bounds the number of iterations, rounds, passes or trees, if there is one.
     n_seeds : int
-        How often an experiment runs it with other seeds, if it draws.
+        How often an experiment runs it with other seeds, if it draws; 1: it has a seed, but draws nothing.
     extra : mapping
         Parameters of ``make``, with their defaults, that the ranker itself does not have.
     aliases : sequence of str
@@ -93,7 +93,7 @@ class Method:
     @property
     def seed(self) -> int | None:
         """The seed by default; None for a method that draws nothing, or whose grid has seeds of its own."""
-        drawn = all("random_state" not in point for point in self.grid)
+        drawn = self.n_seeds > 1 and all("random_state" not in point for point in self.grid)
         return self.parameters.get("random_state") if drawn else None
 
     @property
@@ -222,9 +222,9 @@ METHODS: dict[str, Method] = {
         "RSRank", "Sun et al. 2009", "modified Huber weighted by NDCG", "ℓ1", "proximal gradient in rounds",
         ranker("RSRank"), _FEW_ALPHAS, rounds="",
     ),
-    "sparserank": Method(
-        "SparseRank", "Lai et al.", HINGE, "ℓ1", "proximal gradient, adaptive L",
-        ranker("SparseRank"), _FEW_ALPHAS,
+    "proxrank": Method(
+        "SparseRank (Lai et al.)", "Lai et al.", HINGE, "ℓ1", "proximal gradient, adaptive L",
+        ranker("ProxRank"), _FEW_ALPHAS,
     ),
     "listnet": Method(
         "ListNet", "Cao et al. 2007", "top-one cross entropy", "–", "gradient descent", ranker("ListNet"),
@@ -251,15 +251,17 @@ METHODS: dict[str, Method] = {
     ),
     "lambdamart": Method(
         "LambdaMART", "Burges 2010; LightGBM", "lambdarank", "–", "boosted trees", ranker("LambdaMART"),
-        parameter_grid(n_leaves=[7, 31], n_rounds=[50, 100, 200]), rounds="n_rounds",
+        parameter_grid(n_leaves=[7, 31], n_rounds=[50, 100, 200]), rounds="n_rounds", n_seeds=1,
     ),
     "fsrank": _selector(
-        "FS-Rank", "Lai et al. 2013", "top k by single-feature NDCG@10", ranker("FSRank"), "k"
+        "FS-Rank", "Lai et al. 2013", "best by single-feature NDCG@10", ranker("FSRank"), "max_features"
     ),
     "gas": _selector(
-        "GAS-E", "Geng et al. 2007", "greedy importance − similarity", ranker("GAS"), "k"
+        "GAS-E", "Geng et al. 2007", "greedy importance − similarity", ranker("GAS"), "max_features"
     ),
-    "fsmsvm": _selector("FSMSVM", "Lai et al. 2013", "top t of FSMRank", ranker("FSMSVM"), "t"),
+    "fsmsvm": _selector(
+        "FSMSVM", "Lai et al. 2013", "largest weights of FSMRank", ranker("FSMSVM"), "max_features"
+    ),
     "fbpcrank": Method(
         "FBPCRank", "forward–backward, Pearson", HINGE, "similarity of chosen features",
         "then RankSVM-Primal", ranker("FBPCRank"), parameter_grid(C=decades(0, 2)), rounds="",
@@ -278,13 +280,14 @@ METHODS: dict[str, Method] = {
         ranker("HierarchicalILTR"),
     ),
     "rankfilter": _selector(
-        "RankFilter", "Yu et al. 2009", "top k by Relief on grades", ranker("RankFilter"), "k"
+        "RankFilter", "Yu et al. 2009", "best by Relief on grades", ranker("RankFilter"), "max_features"
     ),
     "rankwrapper": _selector(
-        "RankWrapper", "Yu et al. 2009", "top k by Relief on ranks", ranker("RankWrapper"), "k"
+        "RankWrapper", "Yu et al. 2009", "best by Relief on ranks", ranker("RankWrapper"), "max_features"
     ),
     "brtree": _selector(
-        "BRTree", "Pan et al. 2009; LightGBM", "backward elimination by boosted trees", ranker("BRTree"), "k"
+        "BRTree", "Pan et al. 2009; LightGBM", "backward elimination by boosted trees", ranker("BRTree"),
+        "max_features",
     ),
     "bfswrapper": _selector(
         "BFS-Wrapper", "Dang and Croft 2010", "sets by best-first search, as new features",
@@ -292,8 +295,8 @@ METHODS: dict[str, Method] = {
     ),
     "greedyrankrls": Method(
         "GreedyRankRLS", "Pahikkala et al. 2010", "squared differences", "ℓ2, greedy by left-out queries",
-        "closed form", ranker("GreedyRankRLS"), parameter_grid(k=_SIZES, alpha=decades(0, -5)), size="k",
-        rounds="",
+        "closed form", ranker("GreedyRankRLS"), parameter_grid(max_features=_SIZES, alpha=decades(0, -5)),
+        size="max_features", rounds="",
     ),
 }  # fmt: skip
 

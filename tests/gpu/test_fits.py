@@ -43,7 +43,7 @@ def test_a_path_has_the_processors_supports_and_gaps_that_hold(data):
 
 RANKERS = {
     "ranksvm": rs.RankSVM(C=1.0, average=True),
-    "cs_ranksvm": rs.CSRankSVM(C=1.0, average=True),
+    "cs_ranksvm": rs.baselines.CSRankSVM(C=1.0, average=True),
     "l1": rs.SparseRankSVM(alpha=0.05),
     "log": rs.SparseRankSVM("log", alpha=0.01, max_rounds=3, tol=1e-4),
     "fenchelrank": rs.FenchelRank(radius=2.0, max_iter=8, tol=1e-9),

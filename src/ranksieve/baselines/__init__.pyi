@@ -13,8 +13,8 @@ from .listwise import ListNet as ListNet
 from .rls import GreedyRankRLS as GreedyRankRLS
 from .rls import RankRLS as RankRLS
 from .selector import FeatureSelector as FeatureSelector
+from .sparse import ProxRank as ProxRank
 from .sparse import RSRank as RSRank
-from .sparse import SparseRank as SparseRank
 from .sparse import TGRank as TGRank
 from .svm import SVMMAP as SVMMAP
 from .svm import CSRankSVM as CSRankSVM

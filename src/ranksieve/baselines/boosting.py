@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Annotated, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._parallel import available_threads, map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
@@ -18,6 +19,7 @@ from ranksieve.baselines.kernels import pair_potentials, threshold_margins
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.features import dense_columns
+from ranksieve.data.inputs import numbered_names
 from ranksieve.data.matrix import as_plain
 from ranksieve.data.queries import local_levels
 from ranksieve.errors import DataError, ParameterError
@@ -25,8 +27,9 @@ from ranksieve.losses.base import NO_PAIRS, grouped_weights
 from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.model.boosted import BoostedModel, Feature, Steps, Trees
-from ranksieve.model.linear import linear_scores
-from ranksieve.rankers.base import LinearRanker, PlainFit, check_is_fitted
+from ranksieve.model.linear import LinearModel, linear_scores
+from ranksieve.prepare import Preparation
+from ranksieve.rankers.base import Attributes, Ranker, Task, as_dataset
 from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive, Seed
 from ranksieve.solvers import Callback, Trace
 
@@ -39,7 +42,7 @@ def counted_weights(data: Dataset, query_weight: FloatArray | None) -> FloatArra
     return weight
 
 
-class BoostedRanker(PlainFit):
+class BoostedRanker(Ranker):
     """A ranker whose score is a sum of steps or trees of some columns, ``support_``."""
 
     @property
@@ -47,19 +50,42 @@ class BoostedRanker(PlainFit):
     def support_(self) -> IntArray:
         """Columns in use, ascending."""
 
-    def _prepared_for_learning(self, data: Dataset, query_weight: FloatArray | None = None) -> Dataset:
+    def _prepared(
+        self, source: Dataset, query_weight: FloatArray | None = None
+    ) -> tuple[Preparation, Dataset]:
         """As for all, with the fills that learning sees: float32 in data of float32.
 
         A document may go the other way at a split if the fill differs in the last bit.
         """
-        prepared = super()._prepared_for_learning(data, query_weight)
-        means = np.array(self.missing_.means).astype(data.X.dtype)
-        missing = replace(self.missing_, means=tuple(means.tolist()))
-        self.preparation_ = replace(self.preparation_, missing=missing)
-        return prepared
+        preparation, filled = Preparation.learn_and_fill(source, self.normalise, self.missing, query_weight)
+        means = np.array(preparation.missing.means).astype(source.X.dtype)
+        missing = replace(preparation.missing, means=tuple(means.tolist()))
+        return replace(preparation, missing=missing), preparation.normalisation.apply(filled)
+
+    def _scores(self, X: Matrix, qid: Any) -> FloatArray:
+        if self.preparation_.per_query and qid is None:
+            reason = f"{type(self).__name__} prepares features within each query"
+            raise ParameterError("qid", None, f"{reason}; give predict a Dataset, or one query id per row")
+        if self.preparation_.changes_features:
+            ids = qid if self.preparation_.per_query else None
+            rows = as_dataset(X, np.zeros(X.shape[0]), ids, self._origin.names)
+            X = self.preparation_.apply(rows).X
+        return self._sums(X)
+
+    @abstractmethod
+    def _sums(self, X: Matrix) -> FloatArray:
+        """Scores of prepared features."""
+
+    def _scorer(self) -> Callable[[Dataset], FloatArray]:
+        return self.predict
 
     def _columns_read(self) -> IntArray:
-        return np.unique(self._features_of(self.support_)[1]).astype(np.int64)
+        return np.unique(self._inputs().columns).astype(np.int64)
+
+    def _inputs(self) -> LinearModel:
+        """The features in use and where they are read, with weights of no meaning."""
+        names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
+        return LinearModel.of(names, self.support_, np.ones(len(self.support_)), self.preparation_)
 
     @abstractmethod
     def _ensemble(self) -> Steps | Trees:
@@ -67,16 +93,16 @@ class BoostedRanker(PlainFit):
 
     def to_model(self) -> BoostedModel:
         """The fitted ranker as a model that can be saved."""
-        check_is_fitted(self)
-        names, sources = self._features_of(self.support_)
+        check_is_fitted(self, "n_features_in_")
+        inputs = self._inputs()
         return BoostedModel(
-            features=tuple(map(Feature, names, sources)),
+            features=tuple(map(Feature, inputs.names, inputs.columns)),
             n_features=self.n_features_in_,
             ensemble=self._ensemble(),
-            preparation=self.preparation_.of(names),
+            preparation=inputs.preparation,
             method=type(self).__name__,
-            parameters=self._learned_with,
-            data=self._learned_from,
+            parameters=self._fit_parameters,
+            data=self._origin.fingerprints,
         )
 
 
@@ -118,20 +144,23 @@ class RankBoost(BoostedRanker):
     Journal of Machine Learning Research 4, 2003. Pairs of all levels start with the same weight.
     """
 
-    scale_matters = False
-    weighs_documents = True
+    chosen_: IntArray = field(init=False)
+    thresholds_: FloatArray = field(init=False)
+    round_weights_: FloatArray = field(init=False)
+
     n_rounds: Count = 300
     _: KW_ONLY
     n_thresholds: Annotated[int, Interval(Integral, 1, MOST_THRESHOLDS, closed="both")] = 255
 
-    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        weight = checked_query_weight(query_weight, data.n_queries)
-        self._boost(WeightedPairs(data, weight), Stumps.of(data, weight, self.n_thresholds), callback)
+    def _abilities(self) -> Collection[str]:
+        return ("document_weight",)
 
-    def _boost(self, pairs: WeightedPairs, stumps: Stumps, callback: Callback | None) -> None:
-        scores, rounds, used = np.zeros(stumps.codes.shape[1]), [], np.zeros(len(stumps.codes))
-        self.trace_ = Trace()
-        potential, self.objective_ = pairs.potentials(scores)
+    def _fit(self, task: Task) -> Attributes:
+        weight = checked_query_weight(task.query_weight, task.data.n_queries)
+        pairs, stumps = WeightedPairs(task.data, weight), Stumps.of(task.data, weight, self.n_thresholds)
+        scores, used = np.zeros(stumps.codes.shape[1]), np.zeros(len(stumps.codes))
+        rounds, trace = list[tuple[int, float, float]](), Trace()
+        potential, objective = pairs.potentials(scores)
         for _ in range(self.n_rounds):
             feature, cut, r = stumps.best(potential)
             if abs(r) <= EQUAL:
@@ -140,23 +169,27 @@ class RankBoost(BoostedRanker):
             scores += alpha * (stumps.codes[feature] > cut)
             rounds.append((feature, stumps.thresholds[feature][cut], alpha))
             used[feature] = 1.0
-            potential, self.objective_ = pairs.potentials(scores)
-            self.trace_.record(self.objective_, np.nan, used)
-            if callback is not None:
-                callback(len(rounds), np.array([a for _, _, a in rounds]), self.objective_, np.nan)
+            potential, objective = pairs.potentials(scores)
+            trace.record(objective, np.nan, used)
+            if task.callback is not None:
+                task.callback(len(rounds), np.array([a for _, _, a in rounds]), objective, np.nan)
             if abs(r) >= 1.0 - EQUAL:
                 break
-        self.n_iter_ = len(rounds)
-        self.chosen_ = np.array([j for j, _, _ in rounds], dtype=np.int64)
-        self.thresholds_ = np.array([theta for _, theta, _ in rounds], dtype=np.float64)
-        self.round_weights_ = np.array([a for _, _, a in rounds], dtype=np.float64)
+        return {
+            "chosen_": np.array([j for j, _, _ in rounds], dtype=np.int64),
+            "thresholds_": np.array([theta for _, theta, _ in rounds], dtype=np.float64),
+            "round_weights_": np.array([a for _, _, a in rounds], dtype=np.float64),
+            "objective_": objective,
+            "n_iter_": len(rounds),
+            "trace_": trace,
+        }
 
     @property
     def support_(self) -> IntArray:
         """Columns in use, ascending."""
         return np.unique(self.chosen_)
 
-    def _scores(self, X: Matrix) -> FloatArray:
+    def _sums(self, X: Matrix) -> FloatArray:
         return self._ensemble().scores_of_columns(dense_columns(X[:, self.support_]), X.shape[0])
 
     def _ensemble(self) -> Steps:
@@ -276,8 +309,8 @@ class LambdaMART(BoostedRanker):
         Further parameters of LightGBM by its own names; they override those above.
     n_jobs : int, optional
         Threads; by default those of ranksieve (RANKSIEVE_THREADS or all cores), fewer for little data.
-    seed : int
-        For what LightGBM draws at random, if ``options`` ask for it.
+    random_state : int
+        Seed of what LightGBM draws at random, if ``options`` ask for it.
 
     Attributes
     ----------
@@ -291,8 +324,8 @@ class LambdaMART(BoostedRanker):
     Information Retrieval 13(3), 2010. G. Ke et al.: LightGBM, NIPS 2017.
     """
 
-    scale_matters = False
-    grades_only = True
+    booster_: Any = field(init=False)
+
     n_rounds: Count = 200
     _: KW_ONLY
     learning_rate: Positive = 0.05
@@ -302,11 +335,14 @@ class LambdaMART(BoostedRanker):
     truncation: Count = 30
     options: Mapping[str, Any] | None = None
     n_jobs: int | None = None
-    seed: Seed = 0
+    random_state: Seed = 0
 
-    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        lightgbm = lightgbm_for("LambdaMART")
-        weight = counted_weights(data, query_weight)
+    def _abilities(self) -> Collection[str]:
+        return ("grades",)
+
+    def _fit(self, task: Task) -> Attributes:
+        lightgbm, data = lightgbm_for("LambdaMART"), task.data
+        weight = counted_weights(data, task.query_weight)
         parameters = self._parameters(data.n_docs)
         if parameters["objective"] == LAMBDARANK:
             _check_sizes(data)
@@ -316,11 +352,11 @@ class LambdaMART(BoostedRanker):
             as_plain(data.X[rows]),
             label[rows],
             group=data.queries.sizes,
-            weight=None if query_weight is None else np.repeat(weight, data.queries.sizes),
+            weight=None if task.query_weight is None else np.repeat(weight, data.queries.sizes),
         )
         parameters = {"label_gain": label_gain.tolist(), **parameters}
-        self.booster_ = lightgbm.train(parameters, train, self.n_rounds, callbacks=_callbacks(callback))
-        self.n_iter_ = int(self.booster_.num_trees())
+        booster = lightgbm.train(parameters, train, self.n_rounds, callbacks=_callbacks(task.callback))
+        return {"booster_": booster, "n_iter_": int(booster.num_trees())}
 
     def _parameters(self, n_docs: int) -> dict[str, Any]:
         return {
@@ -331,7 +367,7 @@ class LambdaMART(BoostedRanker):
             "lambda_l2": self.l2,
             "lambdarank_truncation_level": self.truncation,
             "num_threads": self._threads(n_docs),
-            "seed": self.seed,
+            "seed": self.random_state,
             "deterministic": True,
             "force_row_wise": True,
             "verbose": -1,
@@ -346,7 +382,7 @@ class LambdaMART(BoostedRanker):
         """Columns that some tree splits on, ascending."""
         return np.flatnonzero(self.booster_.feature_importance("split"))
 
-    def _scores(self, X: Matrix) -> FloatArray:
+    def _sums(self, X: Matrix) -> FloatArray:
         n_threads = self._threads(X.shape[0])
         return np.asarray(self.booster_.predict(as_plain(X), raw_score=True, num_threads=n_threads))
 
@@ -399,7 +435,7 @@ NO_GUIDE = (
 
 
 @dataclass(eq=False, repr=False)
-class AdaRank(PlainFit, LinearRanker):
+class AdaRank(Ranker):
     """Greedily reduce Σ_q exp(−E(q, f)), E the metric of query q ranked by f = Σ_t α_t x_{j_t}.
 
     Each round looks at the queries through P(q) ∝ exp(−E(q, f)), so those that are ranked badly count more,
@@ -440,8 +476,10 @@ class AdaRank(PlainFit, LinearRanker):
     J. Xu, H. Li: AdaRank: A Boosting Algorithm for Information Retrieval, SIGIR 2007.
     """
 
-    scale_matters = False
-    grades_only = True
+    chosen_: IntArray = field(init=False)
+    round_weights_: FloatArray = field(init=False)
+    performance_: FloatArray = field(init=False)
+
     metric: str = "ndcg@10"
     n_rounds: Count = 100
     _: KW_ONLY
@@ -449,15 +487,18 @@ class AdaRank(PlainFit, LinearRanker):
     profile: str | Profile = "letor"
     repeat: bool = False
 
-    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        spec = parse(self.metric)
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "grades")
+
+    def _fit(self, task: Task) -> Attributes:
+        data, spec = task.data, parse(self.metric)
         if not METRICS[spec.name].at_most_one:
             reason = "AdaRank needs a metric between 0 and 1, for example ndcg@10"
             raise ParameterError("metric", self.metric, reason)
-        weight = counted_weights(data, query_weight)
+        weight = counted_weights(data, task.query_weight)
         evaluator = Evaluator(data, self.profile, empty=0.0)
         weak = _metric_of_features(data, evaluator, spec)
-        self.coef_, self.trace_, losses = np.zeros(data.n_features), Trace(), weight
+        coef, trace, losses = np.zeros(data.n_features), Trace(), weight
         chosen, round_weights, performance = list[int](), list[float](), list[float]()
         for _ in range(self.n_rounds):
             r = weak @ (losses / losses.sum())
@@ -466,28 +507,35 @@ class AdaRank(PlainFit, LinearRanker):
             feature = int(np.argmax(r))
             if not r[feature] > 0:
                 break
-            alpha, coef = float(np.arctanh(min(r[feature], PERFECT))), self.coef_.copy()
-            coef[feature] += alpha
-            used = np.flatnonzero(coef)
-            (values,) = evaluator.per_query(linear_scores(data.X, used, coef[used]), [spec])
+            alpha, longer = float(np.arctanh(min(r[feature], PERFECT))), coef.copy()
+            longer[feature] += alpha
+            used = np.flatnonzero(longer)
+            (values,) = evaluator.per_query(linear_scores(data.X, used, longer[used]), [spec])
             mean = float(np.average(values, weights=weight))
             if performance and mean < performance[-1] - self.tol:
                 break
             chosen.append(feature)
             round_weights.append(alpha)
             performance.append(mean)
-            self.coef_, losses = coef, weight * np.exp(-values)
-            self.trace_.record(float(losses.sum()), np.nan, coef)
-            if callback is not None:
-                callback(len(chosen), coef.copy(), float(losses.sum()), np.nan)
+            coef, losses = longer, weight * np.exp(-values)
+            trace.record(float(losses.sum()), np.nan, coef)
+            if task.callback is not None:
+                task.callback(len(chosen), coef.copy(), float(losses.sum()), np.nan)
         if not chosen:
             warn_caller(NO_GUIDE.format(metric=self.metric, profile=as_profile(self.profile).name))
-        self.chosen_ = np.array(chosen, dtype=np.int64)
-        self.round_weights_, self.performance_ = np.array(round_weights), np.array(performance)
-        self.objective_, self.gap_, self.n_iter_ = float(losses.sum()), np.nan, len(chosen)
+        return {
+            "coef_": coef,
+            "chosen_": np.array(chosen, dtype=np.int64),
+            "round_weights_": np.array(round_weights),
+            "performance_": np.array(performance),
+            "objective_": float(losses.sum()),
+            "gap_": np.nan,
+            "n_iter_": len(chosen),
+            "trace_": trace,
+        }
 
-    def _measured(self) -> dict[str, float]:
-        metric = self._learned_with["metric"]
+    def _metrics(self) -> dict[str, float]:
+        metric = self._fit_parameters["metric"]
         return {f"train {metric}": float(self.performance_[-1])} if self.n_iter_ else {}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from ranksieve.errors import DataError
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties.similarity import settle_definiteness
 from ranksieve.rankers import FSMRank
+from ranksieve.rankers.base import Attributes
 from ranksieve.rankers.measures import (
     IMPORTANCES,
     Measure,
@@ -35,14 +36,14 @@ from ranksieve.solvers.line_search import exact_step
 
 @dataclass(eq=False, repr=False)
 class FSRank(FeatureSelector):
-    """The k features with the best NDCG@10 of ranking by that feature alone, then ``base`` on them.
+    """The features with the best NDCG@10 of ranking by that feature alone, then ``base`` on them.
 
     A feature may rank up or down, whichever is better. Of equally good features the earlier column goes
-    first: with ties everywhere these are the first k that vary within a query.
+    first: with ties everywhere these are the first that vary within a query.
 
     Parameters
     ----------
-    k : int
+    max_features : int
         Number of features.
     base : linear ranker, optional
         The second stage; default ``RankSVM()``.
@@ -63,14 +64,16 @@ class FSRank(FeatureSelector):
     IEEE Transactions on Computers 62(6), 2013, §8.5.2. It does not say whether a feature may rank downwards.
     """
 
-    k: Count = 10
+    max_features: Count = 10
     base: Any = None
     metric: str = "ndcg@10"
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        check_size("k", self.k, usable, data)
-        self.importance_ = single_feature(data, self.metric, query_weight, "letor")
-        return largest(self.importance_, usable, self.k)
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
+        check_size(self.max_features, usable, data)
+        importance = single_feature(data, self.metric, query_weight, "letor")
+        return largest(importance, usable, self.max_features), {"importance_": importance}
 
 
 UNLIMITED = np.finfo(np.float64).max  # the best weight of one feature is finite: 1/(a difference) at most
@@ -78,14 +81,14 @@ UNLIMITED = np.finfo(np.float64).max  # the best weight of one feature is finite
 
 @dataclass(eq=False, repr=False)
 class GAS(FeatureSelector):
-    """Greedy search for max Σ_i s_i − c Σ_{i≠j} A_ij over sets of k features, then ``base`` on them.
+    """Greedy search for max Σ_i s_i − c Σ_{i≠j} A_ij over sets of ``max_features``, then ``base`` on them.
 
     Pick the feature with the largest score s_i, subtract 2c·A_ij from the score of every other feature j,
     repeat. Of equal scores the earlier column goes first.
 
     Parameters
     ----------
-    k : int
+    max_features : int
         Number of features.
     importance : "ndcg", "map", "loss", another name of IMPORTANCES, or array
         s: single-feature NDCG@10 or MAP (the authors' GAS-E; letor profile, better direction), or 1 minus the
@@ -94,7 +97,7 @@ class GAS(FeatureSelector):
     similarity : "kendall", another name of SIMILARITIES, or array
         A: |Kendall's τ| of the two induced rankings, averaged over queries; or a symmetric matrix.
     c : float
-        Weight of similarity against importance, ≥ 0; at 0 the k most important features are chosen.
+        Weight of similarity against importance, ≥ 0; at 0 the most important features are chosen.
     base : linear ranker, optional
         The second stage; default ``RankSVM()``.
 
@@ -113,25 +116,27 @@ class GAS(FeatureSelector):
     tied in a feature has an order by chance; here it counts neither for nor against (τ-b).
     """
 
-    k: Count = 10
+    max_features: Count = 10
     importance: Any = "ndcg"
     similarity: Any = "kendall"
     c: NotNegative = 0.01
     base: Any = None
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
         similarity = similarity_measure(self.similarity, data.n_features)
         if isinstance(self.importance, str):
             measure = lookup(GAS_IMPORTANCES, self.importance, "importance")
-            check_size("k", self.k, usable, data)
-            self.importance_ = measure(data, query_weight)
+            check_size(self.max_features, usable, data)
+            importance = measure(data, query_weight)
         else:
-            self.importance_ = feature_importance(self.importance, data)
-            usable = usable[self.importance_[usable] > 0]
-            check_size("k", self.k, usable, data)
-        self.similarity_ = similarity(data, query_weight)
-        selected, self.scores_ = greedy(self.importance_, self.similarity_, self.c, usable, self.k)
-        return selected
+            importance = feature_importance(self.importance, data)
+            usable = usable[importance[usable] > 0]
+            check_size(self.max_features, usable, data)
+        matrix = similarity(data, query_weight)
+        selected, scores = greedy(importance, matrix, self.c, usable, self.max_features)
+        return selected, {"importance_": importance, "similarity_": matrix, "scores_": scores}
 
 
 def greedy(
@@ -174,14 +179,14 @@ GAS_IMPORTANCES: dict[str, Measure] = {**IMPORTANCES, "loss": loss_drop}
 
 @dataclass(eq=False, repr=False)
 class FSMSVM(FeatureSelector):
-    """The t features with the largest |weight| in FSMRank, then ``base`` on them.
+    """The features with the largest |weight| in FSMRank, then ``base`` on them.
 
-    If FSMRank gives fewer than t features a weight, those without follow by importance. Of equals the
-    earlier column goes first.
+    If FSMRank gives fewer features a weight than are asked for, those without follow by importance. Of
+    equals the earlier column goes first.
 
     Parameters
     ----------
-    t : int
+    max_features : int
         Number of features.
     base : linear ranker, optional
         The second stage; default ``RankSVM()``.
@@ -202,9 +207,7 @@ class FSMSVM(FeatureSelector):
     their size, because a feature may count against relevance.
     """
 
-    weighs_documents = True
-
-    t: Count = 10
+    max_features: Count = 10
     base: Any = None
     _: KW_ONLY
     alpha: NotNegative = 1e-3
@@ -212,14 +215,19 @@ class FSMSVM(FeatureSelector):
     importance: Any = "pearson"
     similarity: Any = "pearson"
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        check_size("t", self.t, usable, data)
-        self.fsmrank_ = FSMRank(
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
+        check_size(self.max_features, usable, data)
+        fsmrank = FSMRank(
             self.alpha, self.similarity_weight, importance=self.importance, similarity=self.similarity
         ).fit(data, query_weight=query_weight)
-        size, importance = np.abs(self.fsmrank_.coef_), self.fsmrank_.importance_
-        order = np.lexsort((-levelled(importance)[usable], -levelled(size)[usable]))
-        return usable[order[: self.t]]
+        size, importance = levelled(np.abs(fsmrank.coef_)), levelled(fsmrank.importance_)
+        order = np.lexsort((-importance[usable], -size[usable]))
+        return usable[order[: self.max_features]], {"fsmrank_": fsmrank}
+
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
 
 
 TIE = 1e-9  # numbers that differ by less are equal
@@ -238,38 +246,44 @@ class Hierarchical(FeatureSelector):
     similarity: Any = "kendall"
     random_state: Seed = 0
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
         similarity = similarity_measure(self.similarity, data.n_features)
         if self.n_clusters is not None:
-            check_size("n_clusters", self.n_clusters, usable, data)
-        self.importance_ = np.zeros(data.n_features)
-        self.importance_[usable] = self._importance(data, usable, query_weight)
-        self.similarity_ = similarity(data, query_weight)
-        clusters = self._clusters(self.similarity_[np.ix_(usable, usable)])
-        self.clusters_ = np.full(data.n_features, -1)
-        self.clusters_[usable] = clusters
-        importance = levelled(self.importance_)
+            check_size(self.n_clusters, usable, data, "n_clusters")
+        importance = np.zeros(data.n_features)
+        importance[usable] = self._importance(data, usable, query_weight)
+        matrix = similarity(data, query_weight)
+        clusters, qualities = self._clusters(matrix[np.ix_(usable, usable)])
+        of_features = np.full(data.n_features, -1)
+        of_features[usable] = clusters
+        level = levelled(importance)
         members = (usable[clusters == cluster] for cluster in np.unique(clusters))
-        chosen = np.sort([columns[np.argmax(importance[columns])] for columns in members])
-        return largest(importance, chosen, len(chosen))
+        chosen = np.sort([columns[np.argmax(level[columns])] for columns in members])
+        return largest(level, chosen, len(chosen)), {
+            "importance_": importance,
+            "similarity_": matrix,
+            "clusters_": of_features,
+            "qualities_": qualities,
+        }
 
     @abstractmethod
     def _importance(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
         """For each usable feature, what decides whether it stands for its cluster."""
 
-    def _clusters(self, similarity: FloatArray) -> IntArray:
-        """The number of the cluster of each feature."""
+    def _clusters(self, similarity: FloatArray) -> tuple[IntArray, dict[int, float]]:
+        """The number of the cluster of each feature, and the quality of each number of clusters tried."""
         definite = settle_definiteness(similarity, "project")
         n_features = len(similarity)
         sizes = range(2, min(self.max_clusters, n_features - 1) + 1)
         if self.n_clusters is not None or not sizes:
-            self.qualities_ = {}
             size = n_features if self.n_clusters is None else self.n_clusters
-            return k_means(definite, size, self.n_starts, self.random_state)
-        found = {size: k_means(definite, size, self.n_starts, self.random_state) for size in sizes}
-        self.qualities_ = {size: quality(similarity, clusters) for size, clusters in found.items()}
-        best = max(self.qualities_.values())
-        return next(found[size] for size, value in self.qualities_.items() if value >= best - TIE)
+            return k_means(definite, size, self.n_starts, self.random_state), {}
+        clusters = {size: k_means(definite, size, self.n_starts, self.random_state) for size in sizes}
+        qualities = {size: quality(similarity, clusters[size]) for size in sizes}
+        best = max(qualities.values())
+        return next(clusters[size] for size in sizes if qualities[size] >= best - TIE), qualities
 
 
 @dataclass(eq=False, repr=False)
@@ -352,7 +366,7 @@ class HierarchicalILTR(Hierarchical):
     weight" is here the largest in size, because a feature may count against relevance.
     """
 
-    chooses_by_base: ClassVar[bool] = True
+    decided_last: ClassVar[frozenset[str]] = frozenset()
 
     def _importance(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
         return np.asarray(np.abs(fit_on(self._second_stage(), data, usable, query_weight).coef_))
@@ -428,22 +442,24 @@ MOST_DOCUMENTS = 10_000  # of a query: 0.8 GB of distances
 
 @dataclass(eq=False, repr=False)
 class Relief(FeatureSelector):
-    """The k features with the largest weights by a rule of the Relief family, then ``base`` on them.
+    """The features with the largest weights by a rule of the Relief family, then ``base`` on them.
 
     Two documents of a query differ in feature j by |x_j − z_j| over the range of the feature in the data;
     their distance is the sum of this over all features that vary within a query. Time and memory grow with
     the square of the number of documents of a query.
     """
 
-    k: Count = 10
+    max_features: Count = 10
     neighbours: Count = 1
     base: Any = None
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        check_size("k", self.k, usable, data)
-        self.importance_ = np.zeros(data.n_features)
-        self.importance_[usable] = self._weights(data, usable, query_weight)
-        return largest(levelled(self.importance_), usable, self.k)
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
+        check_size(self.max_features, usable, data)
+        importance = np.zeros(data.n_features)
+        importance[usable] = self._weights(data, usable, query_weight)
+        return largest(levelled(importance), usable, self.max_features), {"importance_": importance}
 
     @abstractmethod
     def _weights(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
@@ -452,7 +468,7 @@ class Relief(FeatureSelector):
 
 @dataclass(eq=False, repr=False)
 class RankFilter(Relief):
-    """The k features with the largest Relief weights for graded labels, then ``base`` on them.
+    """The features with the largest Relief weights for graded labels, then ``base`` on them.
 
     A document x of level l is compared with its nearest documents of each level of its query. With d_j(m) the
     mean difference in feature j to those of level m, it adds Σ_{m≠l} a_m d_j(m) − d_j(l) to the weight of j,
@@ -463,7 +479,7 @@ class RankFilter(Relief):
 
     Parameters
     ----------
-    k : int
+    max_features : int
         Number of features.
     neighbours : int
         Nearest documents of each level; those as near as the last of them count too.
@@ -494,7 +510,7 @@ class RankFilter(Relief):
 
 @dataclass(eq=False, repr=False)
 class RankWrapper(Relief):
-    """The k features with the largest Relief weights for the ranking of a ranker, then ``base`` on them.
+    """The features with the largest Relief weights for the ranking of a ranker, then ``base`` on them.
 
     ``base``, fitted on all features, ranks each query. Two documents differ in rank by δ, the difference of
     their ranks as a share of the largest possible. Over all documents x and their nearest documents z the
@@ -503,7 +519,7 @@ class RankWrapper(Relief):
 
     Parameters
     ----------
-    k : int
+    max_features : int
         Number of features.
     neighbours : int
         Nearest documents; those as near as the last of them count too.
@@ -520,7 +536,7 @@ class RankWrapper(Relief):
     H. Yu, J. Oh, W.-S. Han: Efficient Feature Weighting Methods for Ranking, CIKM 2009.
     """
 
-    chooses_by_base: ClassVar[bool] = True
+    decided_last: ClassVar[frozenset[str]] = frozenset()
 
     neighbours: Count = 10
 

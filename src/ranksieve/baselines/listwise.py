@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from ranksieve._types import FloatArray
 from ranksieve.baselines.losses import ListNetLoss
 from ranksieve.baselines.solvers import LBFGS
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError
-from ranksieve.losses import CostSensitiveListMLE
-from ranksieve.objective import make_objective
-from ranksieve.penalties import L1, NoPenalty
-from ranksieve.rankers.base import SolvedRanker
+from ranksieve.losses import CostSensitiveListMLE, Loss
+from ranksieve.objective import Objective, make_objective
+from ranksieve.penalties import L1, NoPenalty, Penalty
+from ranksieve.rankers.base import Ranker
+from ranksieve.rankers.linear import FIRST_LIPSCHITZ_SHARE, squared_radii
 from ranksieve.rankers.parameters import Count, NotNegative, Positive, one_of
-from ranksieve.rankers.sparse_listmle import FIRST_SHARE, PENALISED_SOLVERS, squared_radii
-from ranksieve.solvers import Problem, Solver
+from ranksieve.solvers import Problem, ProximalGradient, ProxNewton, Result, Solver
 
 
 @dataclass(eq=False, repr=False)
-class CSListMLE(SolvedRanker):
+class CSListMLE(Ranker):
     """min_w (1/q) Σ_queries (1/DCG@k) Σ_j β_j log2(1 + Σ_{t: y_t<y_j} (α_jt/β_j) e^{s_t − s_j}), s = Xw.
 
     :class:`SparseListMLE` with ``alpha=0``: the dense ranker that it is compared with. Features that are
@@ -50,8 +50,6 @@ class CSListMLE(SolvedRanker):
     M. Lu, M. Xie, Y. Wang, J. Liu, Y. Huang: Cost-Sensitive Listwise Ranking Approach, PAKDD 2010.
     """
 
-    stops_early = True
-
     k: Count = 10
     _: KW_ONLY
     solver: Annotated[str, one_of(("proximal", "accelerated"))] = "proximal"
@@ -59,22 +57,29 @@ class CSListMLE(SolvedRanker):
     tol: Positive = 1e-4
     warm_start: bool = False
 
+    def _loss(self) -> Loss:
+        return CostSensitiveListMLE(self.k)
+
+    def _penalty(self, objective: Objective) -> Penalty:
+        return NoPenalty()
+
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
-        objective = make_objective(data, CostSensitiveListMLE(self.k), query_weight)
-        self._lipschitz = FIRST_SHARE * objective.loss.lipschitz_bound(squared_radii(data))
-        return Problem(objective, NoPenalty(), objective.varies)
+        objective = make_objective(data, self._loss(), query_weight)
+        return Problem(objective, self._penalty(objective), objective.varies)
 
-    def _solver(self, problem: Problem) -> Solver:
-        return PENALISED_SOLVERS[self.solver](self.tol, self.max_iter, self._lipschitz)
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        first, accelerated = first_lipschitz(problem, data), self.solver == "accelerated"
+        return ProximalGradient(self.tol, self.max_iter, accelerated, stop="mapping", lipschitz=first)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
+    def _warn_of_tolerance(self, result: Result) -> None:
+        """No warning: an early end is the regulariser."""
+
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight", "grades")
 
 
 @dataclass(eq=False, repr=False)
-class ListNet(SolvedRanker):
+class ListNet(Ranker):
     """min_w (1/q) Σ_queries Σ_j P_j log(P_j/Q_j) + α‖w‖₁, P = softmax(y), Q = softmax(Xw) over the query.
 
     The cross entropy between the probabilities of each document to come first, by labels and by scores, less
@@ -110,8 +115,6 @@ class ListNet(SolvedRanker):
     Approach, ICML 2007, with a linear scoring function and top-one probabilities.
     """
 
-    stops_early = True
-
     alpha: NotNegative = 0.0
     _: KW_ONLY
     solver: Annotated[str, one_of(("gradient", "lbfgs", "newton"))] = "gradient"
@@ -119,26 +122,35 @@ class ListNet(SolvedRanker):
     tol: Positive = 1e-4
     warm_start: bool = False
 
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+    def _loss(self) -> Loss:
+        return ListNetLoss()
+
+    def _penalty(self, objective: Objective) -> Penalty:
         needed = NEEDS_ALPHA.get(self.solver)
         if needed is not None and needed != (self.alpha > 0):
             reason = f"`solver={self.solver!r}` needs {'alpha > 0' if needed else '`alpha=0`'}"
             raise ParameterError("alpha", self.alpha, f"{reason}; `solver='gradient'` accepts any")
-        objective = make_objective(data, ListNetLoss(), query_weight)
-        self._lipschitz = FIRST_SHARE * objective.loss.lipschitz_bound(squared_radii(data))
-        return Problem(objective, L1(self.alpha) if self.alpha > 0 else NoPenalty(), objective.varies)
+        return L1(self.alpha) if self.alpha > 0 else NoPenalty()
 
-    def _solver(self, problem: Problem) -> Solver:
-        return LISTNET_SOLVERS[self.solver](self.tol, self.max_iter, self._lipschitz)
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, self._loss(), query_weight)
+        return Problem(objective, self._penalty(objective), objective.varies)
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        if self.solver == "newton":
+            return ProxNewton(self.tol, self.max_iter)
+        if self.solver == "lbfgs":
+            return LBFGS(self.tol, self.max_iter)
+        first = first_lipschitz(problem, data)
+        return ProximalGradient(self.tol, self.max_iter, stop="mapping", lipschitz=first)
+
+    def _warn_of_tolerance(self, result: Result) -> None:
+        """No warning: an early end is the regulariser."""
 
 
-def _lbfgs(tol: float, max_iter: int, lipschitz: float) -> Solver:
-    return LBFGS(tol, max_iter)
-
-
-LISTNET_SOLVERS: dict[str, Callable[[float, int, float], Solver]] = {
-    "gradient": PENALISED_SOLVERS["proximal"],
-    "lbfgs": _lbfgs,
-    "newton": PENALISED_SOLVERS["newton"],
-}
 NEEDS_ALPHA = {"lbfgs": False, "newton": True}
+
+
+def first_lipschitz(problem: Problem, data: Dataset) -> float:
+    """Where the search for L starts; any will do if no feature varies."""
+    return FIRST_LIPSCHITZ_SHARE * problem.objective.loss.lipschitz_bound(squared_radii(data)) or 1.0

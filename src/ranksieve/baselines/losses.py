@@ -45,6 +45,7 @@ class AveragePrecisionHinge:
 
     relevant_from: float | None = None
     name: ClassVar[str] = "average_precision"
+    abilities: ClassVar[tuple[str, ...]] = ()
 
     def bind(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +18,13 @@ from ranksieve.data.matrix import dense_block
 from ranksieve.errors import DataError
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.objective import ROUNDING
-from ranksieve.rankers.base import LinearRanker, PlainFit
+from ranksieve.rankers.base import Attributes, Ranker, Task
 from ranksieve.rankers.parameters import Count, Positive
-from ranksieve.solvers import Callback, Trace
+from ranksieve.solvers import Trace
 
 
 @dataclass(eq=False, repr=False)
-class RankRLS(PlainFit, LinearRanker):
+class RankRLS(Ranker):
     """min_w (1/n) Σ_q (1/2n_q) Σ_{i,j in q} ((y_i − y_j) − ⟨w, x_i − x_j⟩)² + α‖w‖².
 
     n is the number of documents, n_q that of query q. The sum over pairs of a query is n_q‖C(y − Xw)‖² with
@@ -49,29 +50,31 @@ class RankRLS(PlainFit, LinearRanker):
     rank from preference graphs, Machine Learning 75(1), 2009.
     """
 
-    weighs_documents = True
-
     alpha: Positive = 1e-3
 
-    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
-        weight = checked_query_weight(query_weight, data.n_queries)
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
+
+    def _fit(self, task: Task) -> Attributes:
+        data, trace = task.data, Trace()
+        weight = checked_query_weight(task.query_weight, data.n_queries)
         if not data.pair_weights @ weight > 0:
             raise DataError(None, None, NO_PAIRS)
         used = np.flatnonzero(varying_columns(data))
         kind = FewDocuments if len(used) > data.n_docs else FewFeatures
         ridge = kind(data, used, weight, self.alpha)
         solution = ridge.solution()
-        self.trace_, self.n_iter_ = Trace(), 1
         for step, w in enumerate((np.zeros(len(used)), solution)):
-            self.coef_ = np.zeros(data.n_features)
-            self.coef_[used] = w
-            self.objective_, half_slope = ridge.at(w)
+            coef = np.zeros(data.n_features)
+            coef[used] = w
+            objective, half_slope = ridge.at(w)
             terms = float(ridge.sizes[:-1] @ np.abs(w) + ridge.sizes[-1])  # no residual is larger
             half_slope = np.abs(half_slope) + ROUNDING * (ridge.sizes[:-1] * terms + self.alpha * np.abs(w))
-            self.gap_ = float(half_slope @ half_slope) / self.alpha + ROUNDING * terms**2
-            self.trace_.record(self.objective_, self.gap_, self.coef_)
-            if callback is not None:
-                callback(step, self.coef_.copy(), self.objective_, self.gap_)
+            gap = float(half_slope @ half_slope) / self.alpha + ROUNDING * terms**2
+            trace.record(objective, gap, coef)
+            if task.callback is not None:
+                task.callback(step, coef.copy(), objective, gap)
+        return {"coef_": coef, "objective_": objective, "gap_": gap, "n_iter_": 1, "trace_": trace}
 
 
 def _solved(system: FloatArray, moment: FloatArray) -> FloatArray:
@@ -165,15 +168,15 @@ TIE = 1e-10  # errors that differ by less than this share are equal
 
 @dataclass(eq=False, repr=False)
 class GreedyRankRLS(FeatureSelector):
-    """k features, each in turn the one that lowers the leave-query-out error of RankRLS most.
+    """Features, each in turn the one that lowers the leave-query-out error of RankRLS most.
 
     The error of a set is (1/n) Σ_q ‖C(y − X w₋q)‖² over the n documents, C the centring matrix of query q and
-    w₋q the weights of :class:`ranksieve.RankRLS` on the set without query q. It is computed exactly, for all
+    w₋q the weights of :class:`RankRLS` on the set without query q. It is computed exactly, for all
     candidates at once, without any refit: O(n·d) a step. Of equals the earlier column goes first.
 
     Parameters
     ----------
-    k : int
+    max_features : int
         Number of features.
     alpha : float
         Weight of the ridge, as in RankRLS; models without a query keep α·n as the weight of ‖w‖².
@@ -193,30 +196,33 @@ class GreedyRankRLS(FeatureSelector):
     Sparse Ranking Models, SIGIR workshop on feature generation and selection, 2010.
     """
 
-    weighs_documents = True
-
     errors_: FloatArray = field(init=False)
 
-    k: Count = 10
+    max_features: Count = 10
     alpha: Positive = 1e-3
     base: Any = None
 
     def _second_stage(self) -> Any:
         return fresh_base(RankRLS(self.alpha) if self.base is None else self.base)
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        check_size("k", self.k, usable, data)
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
+
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
+        check_size(self.max_features, usable, data)
         left_out = LeftOut(data, usable, checked_query_weight(query_weight, data.n_queries), self.alpha)
-        self.errors_ = np.empty(self.k)
+        least = np.empty(self.max_features)
         chosen = list[int]()
-        for step in range(self.k):
+        for step in range(self.max_features):
             errors = left_out.errors()
             errors[chosen] = np.inf
             best = int(np.argmax(errors <= errors.min() * (1.0 + TIE)))
-            self.errors_[step] = errors[best]
+            least[step] = errors[best]
             chosen.append(best)
             left_out.add(best)
-        return usable[chosen]
+        return usable[chosen], {"errors_": least}
 
 
 class LeftOut:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, QueryWeight
@@ -21,7 +22,8 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.prepare.missing import INDICATOR
 from ranksieve.prepare.scaling import ScaleWarning
 from ranksieve.rankers import RankSVM
-from ranksieve.rankers.base import LinearRanker, Prepared, all_or_nothing
+from ranksieve.rankers.base import Attributes, Ranker, Task
+from ranksieve.rankers.parameters import check_parameters
 from ranksieve.solvers import Problem, Trace
 
 NOTHING_TO_CHOOSE = (
@@ -31,7 +33,7 @@ NOTHING_TO_CHOOSE = (
 DIGITS = 9  # of a share that rounding errors do not reach
 
 
-class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
+class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
     """A scikit-learn selector that is also the ranker ``base``, fitted on the chosen features.
 
     ``transform`` keeps the chosen columns, ``predict`` scores with the base's weights. Features that are
@@ -50,15 +52,14 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         How long the choice took; the rest of the fit is the base's.
     """
 
-    chooses_by_base: ClassVar[bool] = False  # whether the choice depends on ``base``
     decided_last: ClassVar[frozenset[str]] = frozenset({"base"})  # parameters that ``refit`` may see changed
 
     base: Any
     selected_: IntArray
     base_: Any
     choice_seconds_: float
+    _choice: Attributes  # of the fitted attributes those that ``refit`` keeps
 
-    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -69,18 +70,20 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         document_weight: Any = None,
     ) -> Self:
         """Choose features and fit the base on them; arguments are those of :meth:`ranksieve.RankSVM.fit`."""
+        return self._learn(X, y, qid, query_weight=query_weight, document_weight=document_weight)
+
+    def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
         if self.missing == INDICATOR:
             reason = f"{type(self).__name__} cannot add columns; choose for example `missing='column_mean'`"
             raise ParameterError("missing", self.missing, reason)
-        given, weight = self._given_data(X, y, qid, query_weight, document_weight=document_weight)
-        data, base = self._prepared_for_learning(given, weight), self._second_stage()
-        began = time.perf_counter()
-        self.selected_ = self._select(data, usable_features(data), weight)
-        self.choice_seconds_ = time.perf_counter() - began
-        self._learn_base(base, data, weight)
-        return self
+        return super()._task(X, y, qid, **options)
 
-    @all_or_nothing
+    def _fit(self, task: Task) -> Attributes:
+        base, began = self._second_stage(), time.perf_counter()
+        selected, found = self._select(task.data, usable_features(task.data), task.query_weight)
+        seconds = time.perf_counter() - began
+        return self._with_base(base, task, {"selected_": selected, **found, "choice_seconds_": seconds})
+
     def refit(
         self, X: Any, y: Any = None, qid: Any = None, *, query_weight: Any = None, document_weight: Any = None
     ) -> Self:
@@ -90,50 +93,61 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         the choice does not depend on what changed (:meth:`chooses_like`).
         """
         check_is_fitted(self)
-        n_features = self.n_features_in_
-        given, weight = self._given_data(X, y, qid, query_weight, None, document_weight)
-        if given.n_features != n_features:
-            reason = f"X has {given.n_features} features, but {type(self).__name__} chose among {n_features}"
-            raise DataError(None, None, f"{reason}; give the data of its fit, or call fit to choose again")
-        data = self._prepared_for_learning(given, weight)
-        self.selected_ = self._selected_again(usable_features(data))
-        self._learn_base(self._second_stage(), data, weight)
+        check_parameters(self)
+        with single_threaded_blas():
+            task = self._task(X, y, qid, query_weight=query_weight, document_weight=document_weight)
+            if task.source.n_features != self.n_features_in_:
+                reason = f"X has {task.source.n_features} features, but {type(self).__name__} chose among"
+                advice = "give the data of its fit, or call fit to choose again"
+                raise DataError(None, None, f"{reason} {self.n_features_in_}; {advice}")
+            choice = {**self._choice, **self._select_again(usable_features(task.data))}
+            fitted = self._with_base(self._second_stage(), task, choice)
+        self._set(task.origin, fitted)
         return self
 
-    def _selected_again(self, usable: IntArray) -> IntArray:
-        """The choice by what is known of the features already."""
-        return self.selected_
+    def _select_again(self, usable: IntArray) -> Attributes:
+        """What a changed parameter of ``decided_last`` changes in the choice, ``selected_`` included."""
+        return {}
 
     def chooses_like(self, other: FeatureSelector) -> bool:
         """Whether what one learned of the features is what the other would, whatever their bases."""
-        if type(self) is not type(other) or self.chooses_by_base:
+        if type(self) is not type(other):
             return False
         ours, theirs = (
-            {k: v for k, v in selector._plain_parameters().items() if k not in self.decided_last}
+            {k: v for k, v in selector._stated_parameters().items() if k not in self.decided_last}
             for selector in (self, other)
         )
         return ours == theirs
 
-    def _learn_base(self, base: Any, data: Dataset, query_weight: FloatArray | None) -> None:
-        if len(self.selected_):
-            self._adopt(*self._fit_base(base, data, query_weight))
-        else:
-            self._adopt_nothing()
-
     @abstractmethod
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        """Columns among ``usable``, in the order of choice."""
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
+        """Columns among ``usable``, in the order of choice, and further fitted attributes."""
 
     def _second_stage(self) -> Any:
         """A copy of ``base``, ready to be fitted; RankSVM without one."""
         return fresh_base(self.base)
 
-    def _fit_base(self, base: Any, data: Dataset, query_weight: FloatArray | None) -> tuple[Any, FloatArray]:
-        """The base, fitted on the chosen columns, and its weights in full width."""
-        columns, coef = np.sort(self.selected_), np.zeros(data.n_features)
+    def _with_base(self, base: Any, task: Task, choice: Attributes) -> Attributes:
+        """All fitted attributes: those of the choice, and those of the base on the chosen columns."""
+        if len(choice["selected_"]):
+            fitted = self._fit_base(base, task.data, task.query_weight, choice)
+        else:
+            warn_caller(
+                f"{type(self).__name__} chose no feature, so every score is 0; {self._advice(choice)}"
+            )
+            fitted = {**of_base(None, np.zeros(task.data.n_features)), "n_iter_": 0}
+        return {"_choice": choice, **choice, **fitted}
+
+    def _fit_base(
+        self, base: Any, data: Dataset, query_weight: FloatArray | None, choice: Attributes
+    ) -> Attributes:
+        """The fitted attributes of the base on the chosen columns, its weights in full width."""
+        columns, coef = np.sort(choice["selected_"]), np.zeros(data.n_features)
         fitted = fit_on(base, data, columns, query_weight)
         coef[columns] = fitted.coef_
-        return fitted, coef
+        return of_base(fitted, coef)
 
     def transform(self, X: Any) -> Any:
         """The chosen columns of X, in ascending order; a Dataset gives a Dataset."""
@@ -150,13 +164,6 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         mask[self.selected_] = True
         return mask
 
-    def _adopt(self, base: Any, coef: FloatArray) -> None:
-        self.base_, self.coef_ = base, coef
-        self.objective_ = float(getattr(base, "objective_", np.nan))
-        self.gap_ = float(getattr(base, "gap_", np.nan))
-        self.n_iter_ = int(getattr(base, "n_iter_", 1))
-        self.trace_ = getattr(base, "trace_", Trace())
-
     def _certificate(self) -> dict[str, Any]:
         """That of the base; ``features`` are those it was fitted on."""
         names = self._names()
@@ -167,25 +174,33 @@ class FeatureSelector(SelectorMixin, LinearRanker):  # type: ignore[misc]
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
         base = self._second_stage()
-        if not isinstance(base, LinearRanker):
-            return None
-        return base.stated_problem(data, query_weight, certificate)
+        return base.stated_problem(data, query_weight, certificate) if isinstance(base, Ranker) else None
 
-    def _plain_parameters(self) -> dict[str, Any]:
+    def _stated_parameters(self) -> dict[str, Any]:
         """With the parameters of a base of ours."""
-        held = super()._plain_parameters()
-        if isinstance(self.base, LinearRanker):
-            held["base"] = {"method": type(self.base).__name__, "parameters": self.base._plain_parameters()}
-        return held
+        stated = super()._stated_parameters()
+        if isinstance(self.base, Ranker):
+            stated["base"] = {
+                "method": type(self.base).__name__,
+                "parameters": self.base._stated_parameters(),
+            }
+        return stated
 
-    def _adopt_nothing(self) -> None:
-        warn_caller(f"{type(self).__name__} chose no feature, so every score is 0; {self._advice()}")
-        self.base_, self.coef_ = None, np.zeros(self.n_features_in_)
-        self.objective_, self.gap_, self.n_iter_, self.trace_ = np.nan, np.nan, 0, Trace()
-
-    def _advice(self) -> str:
+    def _advice(self, choice: Attributes) -> str:
         """What to change when no feature was chosen."""
         return "ask for more features"
+
+
+def of_base(base: Any, coef: FloatArray) -> Attributes:
+    """The fitted attributes of a base, and weights in full width."""
+    return {
+        "base_": base,
+        "coef_": coef,
+        "objective_": float(getattr(base, "objective_", np.nan)),
+        "gap_": float(getattr(base, "gap_", np.nan)),
+        "n_iter_": int(getattr(base, "n_iter_", 1)),
+        "trace_": getattr(base, "trace_", Trace()),
+    }
 
 
 def usable_features(data: Dataset) -> IntArray:
@@ -206,10 +221,10 @@ def fresh_base(base: Any) -> Any:
     if missing:
         reason = f"must be a linear ranker such as RankSVM(), but has no {' and no '.join(missing)}"
         raise ParameterError("base", base, reason)
-    return _unprepared(base) if isinstance(base, Prepared) else clone(base)
+    return _unprepared(base) if isinstance(base, Ranker) else clone(base)
 
 
-def _unprepared(base: Prepared) -> Any:
+def _unprepared(base: Ranker) -> Any:
     """A copy that takes features as they are: the selector has prepared them, once for the choice and it."""
     asked = " and ".join(
         f"{name}={getattr(base, name)!r}"
@@ -246,8 +261,8 @@ def weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
     return {"query_weight": query_weight}
 
 
-def check_size(name: str, size: int, usable: IntArray, data: Dataset) -> None:
-    """The number of features asked for is at least 1 and at most that of usable ones."""
+def check_size(size: int, usable: IntArray, data: Dataset, name: str = "max_features") -> None:
+    """Refuse to choose more features than vary within a query."""
     if size > len(usable):
         reason = f"only {len(usable)} of the {data.n_features} features vary within a query"
         raise ParameterError(name, size, f"{reason}; give at most {len(usable)}")

@@ -192,6 +192,7 @@ class TruncatedGradient(Solver):
     every: int = 1
     name: ClassVar[str] = "truncated_gradient"
     needs: ClassVar[frozenset[str]] = frozenset({"hessian", "prox", "slopes"})
+    stops_early: ClassVar[bool] = True
 
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
         objective, point, done = problem.objective, problem.start(start), 0

@@ -1,8 +1,9 @@
-"""SparseRank, TGRank and RSRank: earlier sparse rankers."""
+"""ProxRank, TGRank and RSRank: earlier sparse rankers."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any
 
@@ -12,19 +13,20 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve.baselines.modified_huber import ModifiedHuber
 from ranksieve.baselines.solvers import TruncatedGradient
 from ranksieve.data.dataset import Dataset
+from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.metrics.profiles import Profile, as_profile
 from ranksieve.metrics.ranked import Judged
 from ranksieve.metrics.table import dcg
 from ranksieve.model.linear import linear_scores
-from ranksieve.objective import make_objective
-from ranksieve.penalties import L1
-from ranksieve.rankers.base import IterativeRanker, SolvedRanker
+from ranksieve.objective import Objective, make_objective
+from ranksieve.penalties import L1, Penalty
+from ranksieve.rankers.base import Attributes, Ranker, Task
 from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive
-from ranksieve.solvers import Callback, Problem, ProximalGradient, Result, Solver, Trace
+from ranksieve.solvers import Problem, ProximalGradient, Result, Solver, Trace
 
 
 @dataclass(eq=False, repr=False)
-class SparseRank(SolvedRanker):
+class ProxRank(Ranker):
     """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α‖w‖₁.
 
     w ← prox(w − ∇f(w)/L), a gradient step and a soft threshold by α/L, without momentum. L starts at the
@@ -51,8 +53,8 @@ class SparseRank(SolvedRanker):
     References
     ----------
     H. Lai, Y. Pan, Y. Tang, N. Liu: Efficient Gradient Descent Algorithm for Sparse Models with Application
-    in Learning-to-Rank, Knowledge-Based Systems 49, 2013. The search for L is that of Algorithm 1 in
-    F. Zhou et al.: Cost-Sensitive ListMLE Ranking Approach Based on Sparse Representation.
+    in Learning-to-Rank, Knowledge-Based Systems 49, 2013, which calls it SparseRank. The search for L is that
+    of Algorithm 1 in F. Zhou et al.: Cost-Sensitive ListMLE Ranking Approach Based on Sparse Representation.
     """
 
     alpha: NotNegative = 1e-2
@@ -61,17 +63,23 @@ class SparseRank(SolvedRanker):
     max_iter: Count = 1000
     warm_start: bool = False
 
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
-        objective = make_objective(data, "squared_hinge", query_weight)
-        return Problem(objective, L1(self.alpha), objective.varies)
+    def _loss(self) -> Loss:
+        return SquaredHinge()
 
-    def _solver(self, problem: Problem) -> Solver:
+    def _penalty(self, objective: Objective) -> Penalty:
+        return L1(self.alpha)
+
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, self._loss(), query_weight)
+        return Problem(objective, self._penalty(objective), objective.varies)
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
         return ProximalGradient(self.tol, self.max_iter)
 
 
 @dataclass(eq=False, repr=False)
-class TGRank(SparseRank):
-    """The minimum of :class:`SparseRank` by truncated gradients.
+class TGRank(ProxRank):
+    """The minimum of :class:`ProxRank` by truncated gradients.
 
     Each iteration is a gradient step w ← w − η_t∇f(w). After every K of them, all weights are truncated:
     |w_j| falls by α times the sum of the last K rates η, and stops at 0. The rates are
@@ -111,24 +119,22 @@ class TGRank(SparseRank):
     Journal of Machine Learning Research 10, 2009, with θ = ∞ and all pairs in each gradient.
     """
 
-    stops_early = True
-
     _: KW_ONLY
     step: Annotated[float, Interval(Real, 0, 1, closed="right")] = 1.0
     decay: NotNegative = 0.0
     truncate_every: Count = 10
 
-    def _solver(self, problem: Problem) -> Solver:
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
         return TruncatedGradient(self.tol, self.max_iter, self.step, self.decay, self.truncate_every)
 
-    def _adopt(self, result: Result, data: Dataset) -> None:
+    def _solution(self, problem: Problem, result: Result) -> Attributes:
         """Iterations are gradient steps, of which the solver takes some per truncation."""
         n_iter = min(result.n_iter * self.truncate_every, self.max_iter)
-        super()._adopt(replace(result, n_iter=n_iter), data)
+        return super()._solution(problem, replace(result, n_iter=n_iter))
 
 
 @dataclass(eq=False, repr=False)
-class RSRank(IterativeRanker):
+class RSRank(Ranker):
     """min_w (1/Ω) Σ_{pairs} ω_ij ψ(⟨w, x_i − x_j⟩) + α‖w‖₁, Ω = Σ ω_ij, ω_ij from the ranking by w.
 
     ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below. ω_ij = |2^{y_i} − 2^{y_j}|·|b(r_i) − b(r_j)| / IDCG is the
@@ -170,11 +176,10 @@ class RSRank(IterativeRanker):
     Z. Sun, T. Qin, Q. Tao, J. Wang: Robust Sparse Rank Learning for Non-Smooth Ranking Measures, SIGIR 2009.
     The objective is as in (8.5) of H. Lai et al.: Sparse Learning-to-Rank via an Efficient Primal-Dual
     Algorithm, 2013, but a mean; they could not reproduce the paper's numbers, perhaps because it chooses
-    among several random first models. The rate of the gradient steps is that of SparseRank.
+    among several random first models. The rate of the gradient steps is that of ProxRank.
     """
 
-    stops_early = True
-    grades_only = True
+    round_iterations_: list[int] = field(init=False)
 
     alpha: NotNegative = 1e-2
     _: KW_ONLY
@@ -184,7 +189,11 @@ class RSRank(IterativeRanker):
     max_iter: Count = 100
     warm_start: bool = False
 
-    def _learn(self, data: Dataset, query_weight: FloatArray | None, callback: Callback | None) -> None:
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "grades")
+
+    def _fit(self, task: Task) -> Attributes:
+        data, callback = task.data, task.callback
         swaps, trace = SwapWeights(data, as_profile(self.profile)), Trace()
         steps, last = 0, 0
 
@@ -196,20 +205,21 @@ class RSRank(IterativeRanker):
                 if callback is not None:
                     callback(last, w, objective, gap)
 
-        w = self._start(data)
+        w = self._start(data.feature_names)
         discount, settled = swaps.discounts(w), False
-        self.round_iterations_ = list[int]()
-        while not settled and len(self.round_iterations_) < self.n_rounds:
-            objective = make_objective(data, swaps.loss(discount), query_weight)
+        of_rounds = list[int]()
+        while not settled and len(of_rounds) < self.n_rounds:
+            objective = make_objective(data, swaps.loss(discount), task.query_weight)
             problem = Problem(objective, L1(self.alpha), objective.varies)
             result = ProximalGradient(self.tol, self.max_iter).solve(problem, w, record)
-            self.round_iterations_.append(result.n_iter)
+            of_rounds.append(result.n_iter)
             steps = last
             w, ranked_by = result.w, discount
             discount = swaps.discounts(w)
             settled = _same(ranked_by, discount)
         converged = settled and result.converged
-        self._adopt(replace(result, n_iter=steps, converged=converged, trace=trace), data)
+        result = replace(result, n_iter=steps, converged=converged, trace=trace)
+        return {**self._solution(problem, result), "round_iterations_": of_rounds}
 
     def _certificate(self) -> dict[str, Any]:
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum

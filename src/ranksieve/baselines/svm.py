@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -13,13 +14,13 @@ from ranksieve.baselines.solvers import CuttingPlane
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError
-from ranksieve.losses import SquaredHinge
+from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.objective import LocalObjective, Objective, make_objective
-from ranksieve.penalties import Ridge
-from ranksieve.rankers.base import SolvedRanker
+from ranksieve.penalties import Penalty, Ridge
+from ranksieve.rankers import RankSVM
+from ranksieve.rankers.base import Attributes, Ranker
 from ranksieve.rankers.parameters import Count, Positive
-from ranksieve.rankers.ranksvm import RankSVM
-from ranksieve.solvers import Problem, Solver
+from ranksieve.solvers import Problem, Result, Solver
 
 MOST_LEVELS = 256
 
@@ -59,20 +60,30 @@ class CSRankSVM(RankSVM):
 
     level_weights_: FloatArray = field(init=False)
 
-    works_in_parts = False
-
     level_weights: Any = None
 
-    def _objective(self, data: Dataset, query_weight: FloatArray | None) -> Objective:
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
+
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> LevelProblem:
         weight = checked_query_weight(query_weight, data.n_queries)
         if self.level_weights is None:
-            levels, self.level_weights_ = ndcg_losses(data.y, data.queries, weight, data.document_weight)
+            levels, table = ndcg_losses(data.y, data.queries, weight, data.document_weight)
         else:
-            levels, self.level_weights_ = data.y, np.array(self.level_weights, dtype=np.float64)
-        loss = SquaredHinge(self.level_weights_).bind(
-            levels, data.queries, weight * balance(data), data.document_weight
-        )
-        return LocalObjective(data.X, loss, data.feature_names)
+            levels, table = data.y, np.array(self.level_weights, dtype=np.float64)
+        loss = SquaredHinge(table).bind(levels, data.queries, weight * balance(data), data.document_weight)
+        objective = LocalObjective(data.X, loss, data.feature_names)
+        return LevelProblem(objective, self._penalty(objective), objective.varies, table)
+
+    def _solution(self, problem: Any, result: Result) -> Attributes:
+        return {**super()._solution(problem, result), "level_weights_": problem.level_weights}
+
+
+@dataclass(frozen=True, eq=False)
+class LevelProblem(Problem):
+    """A problem whose pairs weigh ``level_weights[upper label, lower label]``."""
+
+    level_weights: FloatArray | None = None
 
 
 def balance(data: Dataset) -> FloatArray:
@@ -114,7 +125,7 @@ def _gain_ratios(label: FloatArray) -> FloatArray:
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMStruct(SolvedRanker):
+class RankSVMStruct(Ranker):
     """min_w ½‖w‖² + (C/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩).
 
     The 1-slack formulation has one constraint for every subset of the p pairs. The most violated one collects
@@ -125,7 +136,7 @@ class RankSVMStruct(SolvedRanker):
     ----------
     C : float
         Weight of the mean over pairs; the C of a sum over pairs is C/p.
-    epsilon : float
+    tol : float
         Largest amount by which a constraint may be violated, which is the largest gap.
     max_iter : int
         Most constraints.
@@ -135,7 +146,7 @@ class RankSVMStruct(SolvedRanker):
     Notes
     -----
     ``objective_`` and ``gap_`` are on the scale of the mean loss: the formula above divided by C. The gap is
-    the objective less the minimum under the constraints so far, a proven lower bound, and ends ≤ epsilon
+    the objective less the minimum under the constraints so far, a proven lower bound, and ends ≤ ``tol``
     unless ``max_iter`` ends the iteration first. With weights per query, p is the sum of the pairs' weights.
 
     References
@@ -144,33 +155,39 @@ class RankSVMStruct(SolvedRanker):
     """
 
     C: Positive = 100.0
-    epsilon: Positive = 1e-3
+    tol: Positive = 1e-3
     _: KW_ONLY
     max_iter: Count = 1000
     warm_start: bool = False
 
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
-        objective = make_objective(data, Hinge(), query_weight)
-        return Problem(objective, Ridge(1.0 / self.C), objective.varies)
+    def _loss(self) -> Loss:
+        return Hinge()
 
-    def _solver(self, problem: Problem) -> Solver:
-        return CuttingPlane(self.epsilon, self.max_iter)
+    def _penalty(self, objective: Objective) -> Penalty:
+        return Ridge(1.0 / self.C)
+
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, self._loss(), query_weight)
+        return Problem(objective, self._penalty(objective), objective.varies)
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        return CuttingPlane(self.tol, self.max_iter)
 
 
 @dataclass(eq=False, repr=False)
-class SVMMAP(SolvedRanker):
+class SVMMAP(Ranker):
     """min_w (1/2C)‖w‖² + (1/m) Σ_q max_π [1 − AP(π) − ⟨w, Ψ(π*) − Ψ(π)⟩] over the rankings π of each query.
 
     Ψ(π) = (1/RI) Σ_{i relevant, j not} ±(x_i − x_j), + where π puts i above j; π* puts all R relevant
     documents above the I others; m counts the queries that have both kinds. The inner maximum, an
     upper bound of 1 − AP, is found exactly: both kinds sorted by score, then one place for each irrelevant
-    document. 1-slack cutting planes stop when the duality gap is at most ``epsilon``.
+    document. 1-slack cutting planes stop when the duality gap is at most ``tol``.
 
     Parameters
     ----------
     C : float
         Weight of the loss; times C this is the paper's ½‖w‖² + (C/m) Σ ξ_q.
-    epsilon : float
+    tol : float
         Largest duality gap (absolute; the loss at w = 0 is at most 1).
     relevant_from : float, optional
         The lowest label that counts as relevant. By default 1; if that makes all documents alike, any label
@@ -192,18 +209,22 @@ class SVMMAP(SolvedRanker):
     Machine Learning 77, 2009.
     """
 
-    weighs_documents = False
-
     C: Positive = 10.0
     _: KW_ONLY
-    epsilon: Positive = 1e-3
+    tol: Positive = 1e-3
     relevant_from: float | None = None
     max_iter: Count = 1000
     warm_start: bool = False
 
-    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
-        objective = make_objective(data, AveragePrecisionHinge(self.relevant_from), query_weight)
-        return Problem(objective, Ridge(1.0 / self.C), objective.varies)
+    def _loss(self) -> Loss:
+        return AveragePrecisionHinge(self.relevant_from)
 
-    def _solver(self, problem: Problem) -> Solver:
-        return CuttingPlane(self.epsilon, self.max_iter)
+    def _penalty(self, objective: Objective) -> Penalty:
+        return Ridge(1.0 / self.C)
+
+    def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
+        objective = make_objective(data, self._loss(), query_weight)
+        return Problem(objective, self._penalty(objective), objective.varies)
+
+    def _solver(self, problem: Problem, data: Dataset) -> Solver:
+        return CuttingPlane(self.tol, self.max_iter)

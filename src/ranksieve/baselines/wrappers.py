@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -25,6 +25,7 @@ from ranksieve.baselines.selector import (
     fit_on,
     fresh_base,
     largest,
+    of_base,
 )
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
@@ -37,6 +38,7 @@ from ranksieve.objective import LocalObjective, Objective, Point, make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, Quadratic
 from ranksieve.penalties.similarity import settle_definiteness
+from ranksieve.rankers.base import Attributes
 from ranksieve.rankers.measures import similarity_measure
 from ranksieve.rankers.parameters import (
     Count,
@@ -193,19 +195,19 @@ class FBPCRank(FeatureSelector):
     """Forward–backward selection by S(F) = min_w C·L(w) + ½ wᵀA_F w, then ``base`` on the chosen features.
 
     A is the absolute Pearson correlation of features, so similar features pay for large weights together.
-    Forward: the feature that lowers S most comes in, if S falls by more than ``eps``; else the search ends.
+    Forward: the feature that lowers S most comes in, if S falls by more than ``tol``; else the search ends.
     Backward, after each forward step: as long as the feature whose loss hurts least raises S by less than
-    ``eps``, it goes out. The search also ends with K features, or after as many forward steps as there are
-    features. Of equals the earlier column comes in and the later goes out.
+    ``tol``, it goes out. The search also ends with ``max_features``, or after as many forward steps as there
+    are features. Of equals the earlier column comes in and the later goes out.
 
     Parameters
     ----------
     base : linear ranker, optional
         The ranker around which features are chosen, and which is fitted on them in the end; default
         ``RankSVM()``.
-    K : int
+    max_features : int
         Most features.
-    eps : float
+    tol : float
         What a feature must be worth.
     C : float
         Weight of the loss.
@@ -242,61 +244,65 @@ class FBPCRank(FeatureSelector):
     takes absolute correlations to be positive semidefinite.
     """
 
-    weighs_documents = True
-    chooses_by_base: ClassVar[bool] = True
+    decided_last: ClassVar[frozenset[str]] = frozenset()
 
     base: Any = None
-    K: Count = 10
-    eps: NotNegative = 0.005
+    max_features: Count = 10
+    tol: NotNegative = 0.005
     C: Positive = 1.0
     _: KW_ONLY
     loss: str = "squared_hinge"
     weights: str | None = None
     similarity: Any = "pearson"
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
         similarity = similarity_measure(self.similarity, data.n_features)(data, query_weight)
-        self.similarity_ = settle_definiteness(similarity, "project")
-        criterion = self._criterion(data, query_weight)
-        best, steps = forward_backward(criterion, usable, self.K, self.eps)
-        self.value_ = best.value
-        self.steps_ = tuple(
-            SelectionStep(action, j, data.feature_names[j], value) for action, j, value in steps
-        )
-        return np.array(best.columns, dtype=np.int64)
+        similarity = settle_definiteness(similarity, "project")
+        criterion = self._criterion(data, query_weight, similarity)
+        best, moves = forward_backward(criterion, usable, self.max_features, self.tol)
+        steps = (SelectionStep(action, j, data.feature_names[j], value) for action, j, value in moves)
+        attributes = {"similarity_": similarity, "value_": best.value, "steps_": tuple(steps)}
+        return np.array(best.columns, dtype=np.int64), attributes
 
-    def _criterion(self, data: Dataset, query_weight: FloatArray | None) -> Criterion:
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
+
+    def _criterion(self, data: Dataset, query_weight: FloatArray | None, similarity: FloatArray) -> Criterion:
         loss = lookup({**LOSSES, **BASELINE_LOSSES}, self.loss, "loss")()
         objective = make_objective(data, loss, query_weight)
         criteria: dict[str, Criterion] = {
-            "joint": JointMinimum(objective, self.C, self.similarity_),
-            "base": AlongBase(objective, self.C, self.similarity_, self.base, data, query_weight),
+            "joint": JointMinimum(objective, self.C, similarity),
+            "base": AlongBase(objective, self.C, similarity, self.base, data, query_weight),
         }
         default = "joint" if self.base is None else "base"
         return lookup(criteria, self.weights or default, "weights")
 
-    def _advice(self) -> str:
-        return f"no feature lowers S by more than `eps={self.eps:g}`; lower it or raise `C={self.C:g}`"
+    def _advice(self, choice: Attributes) -> str:
+        return f"no feature lowers S by more than `tol={self.tol:g}`; lower it or raise `C={self.C:g}`"
 
 
 Move = tuple[Literal["in", "out"], int, float]
 
 
-def forward_backward(criterion: Criterion, usable: IntArray, K: int, eps: float) -> tuple[Subset, list[Move]]:
+def forward_backward(
+    criterion: Criterion, usable: IntArray, max_features: int, tol: float
+) -> tuple[Subset, list[Move]]:
     """The chosen set, and every accepted step (in or out, feature, S after it)."""
     current, moves = criterion.empty, list[Move]()
     for _ in range(len(usable)):
         grown = _best_addition(criterion, current, usable)
-        if grown is None or not current.value - grown.value > eps:
+        if grown is None or not current.value - grown.value > tol:
             break
         current = grown
         moves.append(("in", current.columns[-1], current.value))
-        feature, smaller = _best_removal(criterion, current, eps)
+        feature, smaller = _best_removal(criterion, current, tol)
         while smaller is not None:
             current = smaller
             moves.append(("out", feature, current.value))
-            feature, smaller = _best_removal(criterion, current, eps)
-        if len(current.columns) >= K:
+            feature, smaller = _best_removal(criterion, current, tol)
+        if len(current.columns) >= max_features:
             break
     return current, moves
 
@@ -315,16 +321,16 @@ def _best_addition(criterion: Criterion, current: Subset, usable: IntArray) -> S
     return min(best, key=lambda subset: subset.columns[-1], default=None)
 
 
-def _best_removal(criterion: Criterion, current: Subset, eps: float) -> tuple[int, Subset | None]:
-    """The feature without which S is least, and the set without it; None if S then rises by eps or more."""
+def _best_removal(criterion: Criterion, current: Subset, tol: float) -> tuple[int, Subset | None]:
+    """The feature without which S is least, and the set without it; None if S then rises by tol or more."""
     bound, tie = criterion.least_rise(current), TIE_SHARE * current.value
-    tried, limit = list[tuple[int, Subset]](), current.value + eps
+    tried, limit = list[tuple[int, Subset]](), current.value + tol
     for i in np.argsort(bound, kind="stable"):
         if current.value + bound[i] > limit + tie:
             break
         tried.append((current.columns[i], criterion.shrink(current, current.columns[i])))
         limit = min(limit, tried[-1][1].value)
-    best = (pair for pair in tried if pair[1].value <= limit + tie and pair[1].value - current.value < eps)
+    best = (pair for pair in tried if pair[1].value <= limit + tie and pair[1].value - current.value < tol)
     return max(best, key=lambda pair: pair[0], default=(-1, None))
 
 
@@ -345,7 +351,7 @@ class BFSWrapper(FeatureSelector):
     each of its features. The search begins without features. It takes the set with the largest value among
     those that were found but not yet taken, improves its weights, and finds the sets with one feature more or
     less; a set is first valued with the best weight of the feature that came in, the others as they were.
-    It ends when ``patience`` sets in a row are no better than the best one before by more than ``eps``. The
+    It ends when ``patience`` sets in a row are no better than the best one before by more than ``tol``. The
     features of the best set are put aside, and the next search goes on with the others.
 
     The scores of each set, with weights of absolute sum 1, are a new feature. ``base`` weighs the new
@@ -361,7 +367,7 @@ class BFSWrapper(FeatureSelector):
         Ranks that count in NDCG, in the conventions that the data come with.
     patience : int
         Sets in a row that may be no better.
-    eps : float
+    tol : float
         What counts as better.
 
     Attributes
@@ -386,38 +392,41 @@ class BFSWrapper(FeatureSelector):
     feature subset selection, Artificial Intelligence 97, 1997.
     """
 
-    grades_only = True
-
     n_subsets: Count = 3
     base: Any = None
     _: KW_ONLY
     cutoff: Count = 5
     patience: Count = 5
-    eps: NotNegative = 1e-3
+    tol: NotNegative = 1e-3
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
         weight = counted_weights(data, query_weight)
         ascent = Ascent(data, usable, self.cutoff, weight)
-        found, free = list[Weighted](), np.arange(len(usable))
-        while len(free) and len(found) < self.n_subsets:
-            found.append(best_first(NOTHING, ascent.explorer(free), self.patience, self.eps))
-            free = np.setdiff1d(free, found[-1].columns)
-        self.subsets_ = tuple(usable[list(each.columns)] for each in found)
-        self.values_ = np.array([each.value for each in found])
-        self.combination_ = np.zeros((data.n_features, len(found)))
-        for number, (columns, each) in enumerate(zip(self.subsets_, found, strict=True)):
-            self.combination_[columns, number] = each.w / np.abs(each.w).sum()
-        return np.concatenate(self.subsets_)
+        best_sets, free = list[Weighted](), np.arange(len(usable))
+        while len(free) and len(best_sets) < self.n_subsets:
+            best_sets.append(best_first(NOTHING, ascent.explorer(free), self.patience, self.tol))
+            free = np.setdiff1d(free, best_sets[-1].columns)
+        subsets = tuple(usable[list(each.columns)] for each in best_sets)
+        combination = np.zeros((data.n_features, len(subsets)))
+        for number, (columns, each) in enumerate(zip(subsets, best_sets, strict=True)):
+            combination[columns, number] = each.w / np.abs(each.w).sum()
+        values = np.array([each.value for each in best_sets])
+        attributes = {"subsets_": subsets, "values_": values, "combination_": combination}
+        return np.concatenate(subsets), attributes
 
-    def _fit_base(self, base: Any, data: Dataset, query_weight: FloatArray | None) -> tuple[Any, FloatArray]:
-        names = [f"set {number + 1}" for number in range(len(self.subsets_))]
-        combined = data.replace_features(data.X @ self.combination_, names)
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "grades")
+
+    def _fit_base(
+        self, base: Any, data: Dataset, query_weight: FloatArray | None, choice: Attributes
+    ) -> Attributes:
+        combination = choice["combination_"]
+        names = [f"set {number + 1}" for number in range(combination.shape[1])]
+        combined = data.replace_features(data.X @ combination, names)
         fitted = fit_on(base, combined, np.arange(len(names)), query_weight)
-        return fitted, np.asarray(self.combination_ @ fitted.coef_)
-
-    def _adopt(self, base: Any, coef: FloatArray) -> None:
-        super()._adopt(base, coef)
-        self.gap_ = np.nan
+        return {**of_base(fitted, np.asarray(combination @ fitted.coef_)), "gap_": np.nan}
 
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
@@ -439,13 +448,13 @@ Explore = Callable[[Weighted], tuple[Weighted, Iterable[Weighted]]]
 """A set with improved weights, and its neighbours."""
 
 
-def best_first(start: Weighted, explore: Explore, patience: int, eps: float) -> Weighted:
+def best_first(start: Weighted, explore: Explore, patience: int, tol: float) -> Weighted:
     """The best set that the search takes; of equal values the one that was found first is taken first."""
     waiting, known, best, waited = [start], {start.columns}, start, 0
     while waiting and waited < patience:
         taken = waiting.pop(int(np.argmax([each.value for each in waiting])))
         taken, neighbours = explore(taken)
-        better = taken.value > best.value + eps
+        better = taken.value > best.value + tol
         best, waited = (taken, 0) if better else (best, waited + bool(best.columns))
         new = [each for each in neighbours if each.columns not in known]
         waiting += new
@@ -560,20 +569,20 @@ REGRESSION = {"objective": "regression"}  # on the numbers of the labels' levels
 
 @dataclass(eq=False, repr=False)
 class BRTree(FeatureSelector):
-    """k features by their importance in boosted regression trees, then ``base`` on them.
+    """Features by their importance in boosted regression trees, then ``base`` on them.
 
     The importance of a feature is what the splits on it lower the squared error of the labels by, as a share
     of what all splits do. ``search`` says how it is used:
 
     - "random": random subsets of the features each lose their least important ones, some at a time and with
-      new trees each time, until k are left. The trees learn from two thirds of the queries; the subset whose
-      trees have the best metric on the others is chosen.
+      new trees each time, until ``max_features`` are left. The trees learn from two thirds of the queries;
+      the subset whose trees have the best metric on the others is chosen.
     - "greedy": as in :class:`GAS`, the largest importance less 2c times the similarity to what is chosen. At
-      c = 0 these are the k most important features.
+      c = 0 these are the most important features.
 
     Parameters
     ----------
-    k : int
+    max_features : int
         Number of features.
     base : linear ranker, optional
         The second stage; default ``RankSVM()``.
@@ -582,7 +591,7 @@ class BRTree(FeatureSelector):
     n_subsets : int
         Random subsets.
     share : float
-        How large a subset is at first: k and this share of the other features.
+        How large a subset is at first: ``max_features`` and this share of the other features.
     drop : float
         Share of its features that a subset loses at a time; at least one.
     metric : str
@@ -592,9 +601,9 @@ class BRTree(FeatureSelector):
     similarity : "kendall", another name of SIMILARITIES, or array
         How alike features are, for the greedy search.
     n_rounds, n_leaves, learning_rate
-        Trees, most leaves of each, and shrinkage, as in :class:`ranksieve.LambdaMART`.
+        Trees, most leaves of each, and shrinkage, as in :class:`LambdaMART`.
     n_jobs : int, optional
-        Threads of LightGBM, as in :class:`ranksieve.LambdaMART`; the many small fits gain little from more
+        Threads of LightGBM, as in :class:`LambdaMART`; the many small fits gain little from more
         than one.
     random_state : int
         Seed of the subsets and of the queries that compare them.
@@ -616,9 +625,7 @@ class BRTree(FeatureSelector):
     Statistics 29(5), 2001.
     """
 
-    grades_only = True
-
-    k: Count = 10
+    max_features: Count = 10
     base: Any = None
     search: Annotated[str, one_of(("random", "greedy"))] = "random"
     _: KW_ONLY
@@ -634,30 +641,39 @@ class BRTree(FeatureSelector):
     n_jobs: int | None = 1
     random_state: Seed = 0
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
         lightgbm_for("BRTree")
-        check_size("k", self.k, usable, data)
+        check_size(self.max_features, usable, data)
         if not data.pairs_per_query.any():
             raise DataError(None, None, NO_PAIRS)
-        self.values_ = np.empty(0)
         search = self._greedy if self.search == "greedy" else self._random
-        return search(data, usable, query_weight)
+        selected, importance, values = search(data, usable, query_weight)
+        return selected, {"importance_": importance, "values_": values}
 
-    def _greedy(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "grades")
+
+    def _greedy(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
         measure = similarity_measure(self.similarity, data.n_features)
         similarity = measure(data, query_weight) if self.c > 0 else np.eye(data.n_features)
-        self.importance_ = shares(self._trees(data, usable, query_weight), usable, data.n_features)
-        selected, _ = greedy(self.importance_, similarity, self.c, usable, self.k)
-        return selected
+        importance = shares(self._trees(data, usable, query_weight), usable, data.n_features)
+        selected, _ = greedy(importance, similarity, self.c, usable, self.max_features)
+        return selected, importance, np.empty(0)
 
-    def _random(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
+    def _random(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
         rng = np.random.default_rng(self.random_state)
         learning, judging = split_queries(data, rng)
         learned_from, judged_on = data.select_queries(learning), data.select_queries(judging)
         weight = None if query_weight is None else query_weight[learning]
         of_judges = None if query_weight is None else query_weight[judging]
         evaluator, spec = Evaluator(judged_on), parse(self.metric)
-        size = self.k + int(np.ceil(self.share * (len(usable) - self.k)))
+        size = self.max_features + int(np.ceil(self.share * (len(usable) - self.max_features)))
         subsets, values = [], []
         for _ in range(self.n_subsets):
             first = np.sort(rng.choice(usable, size, replace=False))
@@ -665,18 +681,17 @@ class BRTree(FeatureSelector):
             (per_query,) = evaluator.per_query(trees.predict(judged_on.select_features(columns)), [spec])
             subsets.append((columns, trees))
             values.append(np.average(per_query, weights=of_judges))
-        self.values_ = np.array(values)
-        columns, trees = subsets[int(np.argmax(self.values_))]
-        self.importance_ = shares(trees, columns, data.n_features)
-        return largest(self.importance_, columns, self.k)
+        columns, trees = subsets[int(np.argmax(values))]
+        importance = shares(trees, columns, data.n_features)
+        return largest(importance, columns, self.max_features), importance, np.array(values)
 
     def _eliminate(
         self, data: Dataset, columns: IntArray, query_weight: FloatArray | None
     ) -> tuple[IntArray, LambdaMART]:
-        """The k columns that are left in the end, and trees on them."""
+        """The columns that are left in the end, and trees on them."""
         trees = self._trees(data, columns, query_weight)
-        while len(columns) > self.k:
-            kept = max(self.k, min(len(columns) - 1, int((1.0 - self.drop) * len(columns))))
+        while len(columns) > self.max_features:
+            kept = max(self.max_features, min(len(columns) - 1, int((1.0 - self.drop) * len(columns))))
             columns = np.sort(largest(shares(trees, columns, data.n_features), columns, kept))
             trees = self._trees(data, columns, query_weight)
         return columns, trees
@@ -688,7 +703,7 @@ class BRTree(FeatureSelector):
             learning_rate=self.learning_rate,
             options=REGRESSION,
             n_jobs=self.n_jobs,
-            seed=self.random_state,
+            random_state=self.random_state,
         ).fit(data.select_features(columns), query_weight=query_weight)
 
 
@@ -762,8 +777,10 @@ class StabilitySelection(FeatureSelector):
     N. Meinshausen, P. Bühlmann: Stability selection, Journal of the Royal Statistical Society B 72(4), 2010.
     """
 
-    weighs_documents = True
     decided_last: ClassVar[frozenset[str]] = frozenset({"base", "threshold"})
+
+    stability_: FloatArray = field(init=False)
+    q_: float = field(init=False)
 
     n_subsamples: CountAtOnce = 50
     share: Share = 0.5
@@ -778,22 +795,34 @@ class StabilitySelection(FeatureSelector):
     n_jobs: int | None = None
     random_state: Seed = 0
 
-    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> IntArray:
-        self.alphas_ = self._grid(data, query_weight)
+    def _select(
+        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
+    ) -> tuple[IntArray, Attributes]:
+        alphas = self._grid(data, query_weight)
         jobs = (
-            delayed(selected_along)(data, queries, query_weight, self.alphas_, self.tol, self.max_features)
+            delayed(selected_along)(data, queries, query_weight, alphas, self.tol, self.max_features)
             for queries in self._subsamples(data)
         )
         runs: list[BoolArray] = list(Parallel(n_jobs=self.n_jobs)(jobs))
-        self.frequencies_ = np.mean(runs, axis=0)
-        self.stability_: FloatArray = self.frequencies_.max(axis=0)
-        self.q_ = float(np.mean([np.count_nonzero(run.any(axis=0)) for run in runs]))
-        return self._selected_again(usable)
+        frequencies = np.mean(runs, axis=0)
+        stability: FloatArray = frequencies.max(axis=0)
+        q = float(np.mean([np.count_nonzero(run.any(axis=0)) for run in runs]))
+        attributes = {"frequencies_": frequencies, "alphas_": alphas, "stability_": stability, "q_": q}
+        selected, bound = self._stable(stability, q, usable)
+        return selected, {**attributes, "error_bound_": bound}
 
-    def _selected_again(self, usable: IntArray) -> IntArray:
-        self.error_bound_ = self.q_**2 / ((2.0 * self.threshold - 1.0) * len(usable))
-        stable = usable[self.stability_[usable] >= self.threshold]
-        return stable[np.argsort(-self.stability_[stable], kind="stable")]
+    def _select_again(self, usable: IntArray) -> Attributes:
+        selected, bound = self._stable(self.stability_, self.q_, usable)
+        return {"selected_": selected, "error_bound_": bound}
+
+    def _stable(self, stability: FloatArray, q: float, usable: IntArray) -> tuple[IntArray, float]:
+        """Columns that are stable enough, the most stable first, and the bound of false ones among them."""
+        stable = usable[stability[usable] >= self.threshold]
+        bound = q**2 / ((2.0 * self.threshold - 1.0) * len(usable))
+        return stable[np.argsort(-stability[stable], kind="stable")], bound
+
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
 
     def _grid(self, data: Dataset, query_weight: FloatArray | None) -> FloatArray:
         if self.alphas is not None:
@@ -816,9 +845,9 @@ class StabilitySelection(FeatureSelector):
         rng = np.random.default_rng(self.random_state)
         return [np.sort(rng.choice(candidates, size, replace=False)) for _ in range(self.n_subsamples)]
 
-    def _advice(self) -> str:
+    def _advice(self, choice: Attributes) -> str:
         return (
-            f"the largest selection frequency is {self.stability_.max():.2f}, below "
+            f"the largest selection frequency is {choice['stability_'].max():.2f}, below "
             f"`threshold={self.threshold:g}`; lower it or `min_ratio`, or raise `max_features`"
         )
 

@@ -290,11 +290,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return np.array([previous[place[name]] for name in names])
 
     def _warn_of_tolerance(self, result: Result) -> None:
-        name = "tol" if hasattr(self, "tol") else "epsilon"
         warn_of_tolerance(
-            f"{type(self).__name__} did not reach `{name}={getattr(self, name):g}` in {result.n_iter} "
+            f"{type(self).__name__} did not reach `tol={self.tol:g}` in {result.n_iter} "  # type: ignore[attr-defined]
             f"iterations (gap {result.gap:.2g} of the objective {result.objective:.4g}); raise "
-            f"`max_iter` or `{name}`, or normalise the features"
+            "`max_iter` or `tol`, or normalise the features"
         )
 
     def can(self, what: str) -> bool:

@@ -254,7 +254,7 @@ class SparseRankSVM(Ranker):
         g: |w| itself, or one of four concave functions, which charge large weights less.
     alpha : float
         α, the weight of the penalty on the mean loss; the paper's C is 1/(α·p).
-    weights : sequence of float, optional
+    l1_weights : sequence of float, optional
         v: one ℓ1 weight per feature (with ``"l1"`` only).
     solver : "path" or "fista"
         Proximal Newton with working sets, or the paper's accelerated forward–backward splitting: the same
@@ -289,7 +289,7 @@ class SparseRankSVM(Ranker):
     penalty: Annotated[str, one_of(("l1", *offering("concave")))] = "l1"
     alpha: NotNegative = 1e-2
     _: KW_ONLY
-    weights: Any = None
+    l1_weights: Any = None
     solver: Annotated[str, one_of(("path", "fista"))] = "path"
     epsilon: Positive = 0.1
     gamma: Positive = 2.0
@@ -307,8 +307,11 @@ class SparseRankSVM(Ranker):
 
     def _penalty(self, objective: Objective) -> Penalty:
         """The penalty, with those of our parameters that shape it."""
-        if self.weights is not None and self.penalty != "l1":
-            raise ParameterError("weights", self.weights, f"`penalty={self.penalty!r}` finds its own weights")
+        if self.penalty == "l1":
+            return L1(self.alpha, self.l1_weights)
+        if self.l1_weights is not None:
+            reason = f"`penalty={self.penalty!r}` finds its own weights"
+            raise ParameterError("l1_weights", self.l1_weights, reason)
         kind: Any = PENALTIES[self.penalty]
         shape = {field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)}
         return kind(**shape)  # type: ignore[no-any-return]

@@ -73,7 +73,7 @@ OURS = Files(
     values=[
         rs.SparseRanker(max_features=3, n_alphas=5, cv=2).fit(DATA).to_model().to_dict(),
         rs.RankSVM(missing="query_min").fit(DATA).to_model().to_dict(),
-        rs.RankBoost(n_rounds=3).fit(DATA).to_model().to_dict(),
+        rs.baselines.RankBoost(n_rounds=3).fit(DATA).to_model().to_dict(),
     ],
 )
 RANKLIB = Files(
