@@ -37,7 +37,7 @@ NAMES = {
     "RankSVM-struct": "ranksvmstruct",
     "TGRank": "tgrank",
     "RSRank": "rsrank",
-    "SparseRank": "sparserank",
+    "SparseRank": "proxrank",
     "ListNet": "listnet",
     "AdaRank-NDCG": "adarank-ndcg",
     "AdaRank": "adarank-ndcg",
@@ -78,7 +78,7 @@ def _where(method: Method, **fixed: Any) -> Sequence[Mapping[str, Any]]:
 
 VARIANTS: dict[str, Method] = {
     **{
-        f"fsrank-k{k}": replace(_FS_RANK, title=f"FS-Rank, k = {k}", grid=_where(_FS_RANK, k=k))
+        f"fsrank-k{k}": replace(_FS_RANK, title=f"FS-Rank, k = {k}", grid=_where(_FS_RANK, max_features=k))
         for k in (5, 10, 15, 20, 25)
     },
     "fsmrank-importance": replace(

@@ -18,7 +18,7 @@ from papers.studies.base import Chooser, timed_fit
 from papers.studies.fsmrank import problem_of, subgradient_descent
 from ranksieve._types import IntArray
 from ranksieve._util.messages import lookup
-from ranksieve.baselines import CSListMLE, SparseRank, TGRank
+from ranksieve.baselines import CSListMLE, ProxRank, TGRank
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry, Journal, check_begun, is_begun, only_writer, read_journal
 from ranksieve.experiment.tables import Cell, Table, word
@@ -111,7 +111,7 @@ def measure_stand_in(name: str) -> dict[str, Any]:
         "RankSVM-ℓ0.5": [SparseRankSVM("lp", alpha * by) for by in FACTORS],
         "FenchelRank": [FenchelRank(radius, max_iter=MAX_ITER)],
         "TGRank": [TGRank(alpha, max_iter=MAX_ITER)],
-        "SparseRank": [SparseRank(alpha, max_iter=MAX_ITER)],
+        "SparseRank": [ProxRank(alpha, max_iter=MAX_ITER)],
         "MinBatSRank": [
             MinBatSRank(alpha * n_pairs * N_EPOCHS, 2.0**k, n_epochs=N_EPOCHS) for k in (1, -2, -5, -8)
         ],

@@ -364,9 +364,9 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
     folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
     how = {"out": tmp_path, "grid": "fast"}
     found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], **how).data_sets["few"]
-    for name, size in (("fsrank", "k"), ("gas", "k"), ("fsmsvm", "t")):
+    for name in ("fsrank", "gas", "fsmsvm"):
         points = [row["parameters"] for row in found.methods[name][0].fits]
-        assert [point[size] for point in points] == [5, 5, 5, 12, 12, 12]
+        assert [point["max_features"] for point in points] == [5, 5, 5, 12, 12, 12]
     whole = METHODS["gas"].grid
     assert within(whole, METHODS["gas"], 25) == whole
     assert within(METHODS["ranksvm"].grid, METHODS["ranksvm"], 1) == METHODS["ranksvm"].grid

@@ -125,7 +125,7 @@ def test_methods_and_their_parameters_are_listed():
     assert listed["fsmrank"]["source"] in run("methods").stdout
     text = run("methods", "RankSVM-l1").stdout
     assert all(name in text for name in METHODS["ranksvm-l1"].parameters)
-    assert json.loads(run("methods", "gas", "--json").stdout)["parameters"]["k"] == 10
+    assert json.loads(run("methods", "gas", "--json").stdout)["parameters"]["max_features"] == 10
     assert refused("methods", "ranksvm-l7").facts == ("method", "ranksvm-l7")
 
 

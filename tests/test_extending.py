@@ -72,7 +72,7 @@ def test_a_loss(data, monkeypatch):
     plain = rs.sparse_path(data, alphas=path.alphas / 2)
     assert path.converged.all()
     np.testing.assert_allclose(2.0 * path.coefs, plain.coefs, atol=1e-5)
-    assert rs.baselines.FBPCRank(K=2, eps=0.0, loss="half_margin").fit(data).support_.size == 2
+    assert rs.baselines.FBPCRank(max_features=2, tol=0.0, loss="half_margin").fit(data).support_.size == 2
 
 
 # ---------------------------------------------------------------- a penalty

@@ -97,12 +97,12 @@ LIMITS = {"must_have": ["f2"], "must_not": ["f8"], "signs": {"f1": "+"}}
 KINDS = {
     "l1": Kind(lambda: rs.SparseRankSVM("l1", 0.05).fit(TRAIN).to_model()),
     "l1 with weights": Kind(
-        lambda: rs.SparseRankSVM("l1", 0.05, weights=[1, 2, 0.5, 1, 1, 3, 1, 1]).fit(TRAIN).to_model()
+        lambda: rs.SparseRankSVM("l1", 0.05, l1_weights=[1, 2, 0.5, 1, 1, 3, 1, 1]).fit(TRAIN).to_model()
     ),
     "concave": Kind(lambda: rs.SparseRankSVM("log", 0.02, tol=1e-3).fit(TRAIN).to_model()),
     "ridge": Kind(lambda: rs.RankSVM(10.0, normalise="z").fit(TRAIN).to_model()),
     "fenchelrank": Kind(lambda: rs.FenchelRank().fit(TRAIN).to_model()),
-    "selector": Kind(lambda: rs.baselines.GAS(k=3).fit(TRAIN).to_model()),
+    "selector": Kind(lambda: rs.baselines.GAS(max_features=3).fit(TRAIN).to_model()),
     "set": Kind(lambda: rs.BestSubset(3).fit(TRAIN).to_model()),
     "set, not proven": Kind(lambda: rs.BestSubset(3, ridge=1e-4, max_nodes=1).fit(TRAIN).to_model()),
     "set within limits": Kind(lambda: rs.BestSubset(3, **LIMITS).fit(TRAIN).to_model()),

@@ -29,7 +29,7 @@ FAST = {
     "stabilityselection": {"n_subsamples": 6},
     "tgrank": {"max_iter": 200},
     "rsrank": {"alpha": 0.01},
-    "sparserank": {"max_iter": 200},
+    "proxrank": {"max_iter": 200},
 }
 GROUPED = {"features": {"*": 1.0}, "groups": {"pair": {"cost": 1.5, "features": ["f1", "f2"]}}}
 
@@ -345,7 +345,7 @@ def test_a_method_of_the_command_line_has_the_defaults_of_its_class(name):
     ("name", "fixed"), [("ranksvm", "C=2"), ("adarank-ndcg", "n_rounds=30"), ("gas", "C=2")]
 )
 def test_validation_data_that_only_measure_do_not_change_the_fit(name, fixed, here):
-    options = ("--method", name, "--set", fixed, *(("--set", "k=3") if name == "gas" else ()))
+    options = ("--method", name, "--set", fixed, *(("--set", "max_features=3") if name == "gas" else ()))
     run(*fit(*options))
     alone = rs.load_model("m.json")
     run(*fit(*options, "--valid", "vali.txt"))

@@ -480,7 +480,7 @@ def fit(*options, output="m.json"):
 @pytest.mark.parametrize("kind", ["z", "query_min_max"])
 def test_any_method_fits_and_ranks_normalised_data(method, kind, files):
     train, test = files
-    options = ["--set", "k=3"] if method == "fsrank" else []
+    options = ["--set", "max_features=3"] if method == "fsrank" else []
     model = fit("--method", method, "--normalise", kind, *options)
     filled = learn_missing(train, "column_mean").apply(train)
     assert model.normalisation == learn_normalisation(filled, kind).of(model.names)

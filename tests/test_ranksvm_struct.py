@@ -210,7 +210,7 @@ def test_the_hinges_own_dual_bounds_it_from_below():
     "parameters",
     [
         {"C": -1.0},
-        {"epsilon": 0.0},
+        {"tol": 0.0},
         {"max_iter": 0},
     ],
 )

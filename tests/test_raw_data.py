@@ -247,7 +247,7 @@ def test_scales_a_thousandfold_apart_are_told_once():
     assert "budget ranges over" in str(told[0].message)
     assert "rating over" in str(told[0].message)
     with pytest.warns(ScaleWarning) as told:
-        rs.baselines.FSRank(k=2).fit(raw)
+        rs.baselines.FSRank(max_features=2).fit(raw)
     assert len(told) == 1
 
 

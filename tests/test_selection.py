@@ -47,23 +47,23 @@ def test_fsrank_takes_the_features_that_rank_best_alone(data, metric):
         return max(evaluate(s, data, metric, "letor").mean[metric] for s in (column, -column))
 
     values = np.array([alone(column) for column in data.X.T])
-    fitted = FSRank(k=3, metric=metric).fit(data)
+    fitted = FSRank(max_features=3, metric=metric).fit(data)
     np.testing.assert_allclose(fitted.importance_, values)
     np.testing.assert_array_equal(fitted.selected_, np.argsort(-values)[:3])
 
 
 def test_ties_everywhere_are_broken_by_the_order_of_columns():
     tied = equal_columns()
-    assert FSRank(k=3).fit(tied).selected_.tolist() == [0, 1, 2]
-    assert GAS(k=3).fit(tied).selected_.tolist() == [0, 1, 2]
-    assert FSMSVM(t=3).fit(tied).selected_.tolist() == [0, 1, 2]
+    assert FSRank(max_features=3).fit(tied).selected_.tolist() == [0, 1, 2]
+    assert GAS(max_features=3).fit(tied).selected_.tolist() == [0, 1, 2]
+    assert FSMSVM(max_features=3).fit(tied).selected_.tolist() == [0, 1, 2]
     assert FBPCRank().fit(tied).selected_.tolist() == [0]
     assert FBPCRank(RankSVM()).fit(tied).selected_.tolist() == [0]
 
 
 def test_fsrank_with_an_unknown_metric(data):
     with refused_parameter("metric", "ncdg"):
-        FSRank(k=2, metric="ncdg@10").fit(data)
+        FSRank(max_features=2, metric="ncdg@10").fit(data)
 
 
 # GAS
@@ -95,17 +95,17 @@ def test_greedy_search_is_the_papers(seed, k, c):
 
 def test_gas_measures_and_chooses(data):
     for importance in ("ndcg", "map"):
-        fitted = GAS(k=4, importance=importance, c=0.1).fit(data)
+        fitted = GAS(max_features=4, importance=importance, c=0.1).fit(data)
         s, A = feature_importance(importance, data), feature_similarity("kendall", data)
         assert fitted.selected_.tolist() == literal_gas(s, A, 0.1, 4)
-    np.testing.assert_array_equal(GAS(k=4, c=0).fit(data).selected_, FSRank(k=4).fit(data).selected_)
+    np.testing.assert_array_equal(GAS(max_features=4, c=0).fit(data).selected_, FSRank(max_features=4).fit(data).selected_)
 
 
 def test_gas_leaves_out_a_copy_of_what_it_has(data):
-    best = FSRank(k=1).fit(data).selected_[0]
+    best = FSRank(max_features=1).fit(data).selected_[0]
     copied = Dataset(np.column_stack([data.X, data.X[:, best] * 2 + 1]), data.y, data.qid)
-    assert {best, 8} <= set(GAS(k=4, c=0).fit(copied).selected_)
-    assert 8 not in GAS(k=4, c=0.5).fit(copied).selected_
+    assert {best, 8} <= set(GAS(max_features=4, c=0).fit(copied).selected_)
+    assert 8 not in GAS(max_features=4, c=0.5).fit(copied).selected_
 
 
 def test_loss_importance_is_the_drop_of_the_loss_by_one_weight(data):
@@ -120,7 +120,7 @@ def test_loss_importance_is_the_drop_of_the_loss_by_one_weight(data):
     expected = [1 - least(j) for j in range(data.n_features)]
     np.testing.assert_allclose(loss_drop(data), expected, atol=1e-10)
     assert (
-        GAS(k=3, importance="loss", c=0).fit(data).selected_.tolist()
+        GAS(max_features=3, importance="loss", c=0).fit(data).selected_.tolist()
         == np.argsort(expected)[::-1][:3].tolist()
     )
 
@@ -133,9 +133,9 @@ def test_loss_importance_of_a_perfect_and_of_a_useless_feature():
 
 def test_gas_with_given_measures(data):
     importance = np.array([0.1, 0.9, 0.8, 0.0, 0.5, 0.2, 0.3, 0.0])
-    assert GAS(k=3, importance=importance, similarity=np.eye(8)).fit(data).selected_.tolist() == [1, 2, 4]
+    assert GAS(max_features=3, importance=importance, similarity=np.eye(8)).fit(data).selected_.tolist() == [1, 2, 4]
     with refused_parameter("k", 7):
-        GAS(k=7, importance=importance, similarity=np.eye(8)).fit(data)
+        GAS(max_features=7, importance=importance, similarity=np.eye(8)).fit(data)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_gas_with_given_measures(data):
 )
 def test_gas_with_wrong_measures(data, parameters):
     with refused_parameter(*next(iter(parameters.items()))):
-        GAS(k=2, **parameters).fit(data)
+        GAS(max_features=2, **parameters).fit(data)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_parameters_of_the_wrong_kind(data, kind, parameters):
 
 def test_gas_with_700_features():
     wide = make_ranking(n_queries=20, n_features=700, n_informative=20, docs_per_query=20, seed=0)
-    chosen = GAS(k=50, c=0.05).fit(wide).selected_
+    chosen = GAS(max_features=50, c=0.05).fit(wide).selected_
     assert len(set(chosen)) == 50
 
 
@@ -183,13 +183,13 @@ def test_gas_with_700_features():
 
 def test_fsmsvm_takes_the_largest_weights_of_fsmrank(data):
     weights = FSMRank(1e-3, 1e-2).fit(data).coef_
-    fitted = FSMSVM(t=3, alpha=1e-3, similarity_weight=1e-2).fit(data)
+    fitted = FSMSVM(max_features=3, alpha=1e-3, similarity_weight=1e-2).fit(data)
     np.testing.assert_array_equal(fitted.selected_, np.argsort(-np.abs(weights))[:3])
     np.testing.assert_array_equal(fitted.fsmrank_.coef_, weights)
 
 
 def test_fsmsvm_goes_on_by_importance_where_fsmrank_has_no_weights(data):
-    fitted = FSMSVM(t=6, alpha=0.2).fit(data)
+    fitted = FSMSVM(max_features=6, alpha=0.2).fit(data)
     weights, importance = fitted.fsmrank_.coef_, fitted.fsmrank_.importance_
     used = int(np.count_nonzero(weights))
     assert 1 <= used < 6
@@ -201,7 +201,7 @@ def test_fsmsvm_goes_on_by_importance_where_fsmrank_has_no_weights(data):
 @pytest.mark.parametrize(("name", "shape"), [("importance", (3,)), ("similarity", (3, 3))])
 def test_fsmsvm_with_measures_of_wrong_shape(data, name, shape):
     with refused_parameter(name):
-        FSMSVM(t=2, **{name: np.ones(shape)}).fit(data)
+        FSMSVM(max_features=2, **{name: np.ones(shape)}).fit(data)
 
 
 # FBPCRank
@@ -294,7 +294,7 @@ def with_a_sum(seed=0):
 @pytest.mark.parametrize("make", [lambda: random_dataset(seed=3, n_queries=25, n_features=8), with_a_sum])
 def test_forward_backward_is_that_of_trying_everything(C, eps, make):
     data = make()
-    fitted = FBPCRank(K=6, C=C, eps=eps).fit(data)
+    fitted = FBPCRank(max_features=6, C=C, tol=eps).fit(data)
     criterion = joint(data, C)
     cache = {}
 
@@ -309,7 +309,7 @@ def test_forward_backward_is_that_of_trying_everything(C, eps, make):
 
 
 def test_a_feature_that_others_make_useless_goes_out():
-    fitted = FBPCRank(C=3.0, eps=0.02).fit(with_a_sum())
+    fitted = FBPCRank(C=3.0, tol=0.02).fit(with_a_sum())
     actions = [(step.action, step.name) for step in fitted.steps_]
     assert actions == [("in", "f1"), ("in", "f3"), ("in", "f2"), ("out", "f1")]
     assert fitted.selected_.tolist() == [2, 1]
@@ -320,14 +320,14 @@ def test_a_feature_that_others_make_useless_goes_out():
 
 
 def test_fbpcrank_stops_at_K(data):
-    assert len(FBPCRank(K=2, C=100.0, eps=0.0).fit(data).selected_) == 2
-    assert len(FBPCRank(K=100, C=100.0, eps=0.0).fit(data).selected_) == 8
+    assert len(FBPCRank(max_features=2, C=100.0, tol=0.0).fit(data).selected_) == 2
+    assert len(FBPCRank(max_features=100, C=100.0, tol=0.0).fit(data).selected_) == 8
 
 
 def test_fbpcrank_around_a_ranker(data):
     """S is the least over multiples of the weights that the ranker learns."""
     base = SparseRankSVM(alpha=1e-3)
-    fitted = FBPCRank(base, K=3).fit(data)
+    fitted = FBPCRank(base, max_features=3).fit(data)
     A, objective = fitted.similarity_, make_objective(data)
 
     def value(columns):
@@ -360,7 +360,7 @@ def test_fbpcrank_can_leave_the_base_to_the_second_stage(data):
 
 def test_when_no_feature_is_worth_eps(data):
     with pytest.warns(UserWarning, match="FBPCRank chose no feature, .* C=1"):
-        fitted = FBPCRank(eps=0.9).fit(data)
+        fitted = FBPCRank(tol=0.9).fit(data)
     assert not fitted.get_support().any()
     assert not fitted.predict(data).any()
     assert fitted.base_ is None
@@ -475,7 +475,7 @@ def test_stability_selection_with_wrong_alphas(planted):
 
 def test_no_feature_varies():
     flat = Dataset(np.ones((6, 3)), [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1])
-    for selector in (FSRank(k=1), GAS(k=1), FSMSVM(t=1), FBPCRank(), StabilitySelection()):
+    for selector in (FSRank(max_features=1), GAS(max_features=1), FSMSVM(max_features=1), FBPCRank(), StabilitySelection()):
         with refused_data() as info:
             selector.fit(flat)
         assert "none of the 3 features" in info.value.reason
@@ -496,7 +496,7 @@ def test_features_per_fold_of_mq2008(letor_root):
     """Table 1 of the ListMLE paper: 3 to 6 features a fold, nearly always 23 or 39 with 29, 19 or 18."""
     folds = load_letor_folds("MQ2008", letor_root)
     for fold in folds:
-        chosen = set((FBPCRank(K=15).fit(fold.train).selected_ + 1).tolist())
+        chosen = set((FBPCRank(max_features=15).fit(fold.train).selected_ + 1).tolist())
         assert 2 <= len(chosen) <= 6
         assert chosen & {23, 39}
-        assert len(GAS(k=10).fit(fold.train).selected_) == 10
+        assert len(GAS(max_features=10).fit(fold.train).selected_) == 10

@@ -114,7 +114,7 @@ def test_left_out_errors_are_those_of_refits(data, alpha, weighted):
 
 
 def test_greedy_rankrls_adds_what_lowers_the_left_out_error_most(data):
-    fitted, chosen, errors = GreedyRankRLS(k=5, alpha=1e-2).fit(data), [], []
+    fitted, chosen, errors = GreedyRankRLS(max_features=5, alpha=1e-2).fit(data), [], []
     for _ in range(5):
         others = [j for j in range(8) if j not in chosen]
         values = [left_out_error(data, [*chosen, j], 1e-2, np.ones(data.n_queries)) for j in others]
@@ -128,11 +128,11 @@ def test_greedy_rankrls_adds_what_lowers_the_left_out_error_most(data):
 
 def test_greedy_rankrls_with_copies_and_next_to_no_ridge(data):
     copied = Dataset(np.column_stack([data.X, data.X[:, ::-1]]), data.y, data.qid)
-    chosen = GreedyRankRLS(k=8, alpha=1e-9).fit(copied).selected_
+    chosen = GreedyRankRLS(max_features=8, alpha=1e-9).fit(copied).selected_
     assert len(set(chosen)) == 8
     weight = np.ones(data.n_queries)
     expected = left_out_error(copied, chosen.tolist(), 1e-9, weight)
-    assert GreedyRankRLS(k=8, alpha=1e-9).fit(copied).errors_[-1] == pytest.approx(expected, rel=1e-6)
+    assert GreedyRankRLS(max_features=8, alpha=1e-9).fit(copied).errors_[-1] == pytest.approx(expected, rel=1e-6)
 
 
 # RankFilter and RankWrapper
@@ -166,7 +166,7 @@ def literal_filter(data, n):
 @pytest.mark.parametrize("n", [1, 3, 50])
 def test_rankfilter_weights_by_loops(data, n):
     expected = literal_filter(data, n)
-    fitted = RankFilter(k=3, neighbours=n).fit(data)
+    fitted = RankFilter(max_features=3, neighbours=n).fit(data)
     np.testing.assert_allclose(fitted.importance_, expected, atol=1e-12)
     assert fitted.selected_.tolist() == np.argsort(-expected)[:3].tolist()
 
@@ -189,7 +189,7 @@ def literal_wrapper(data, n, scores):
 @pytest.mark.parametrize("n", [1, 4, 50])
 def test_rankwrapper_weights_by_loops(data, n):
     expected = literal_wrapper(data, n, RankSVM(0.01).fit(data).predict(data))
-    fitted = RankWrapper(k=3, neighbours=n, base=RankSVM(0.01)).fit(data)
+    fitted = RankWrapper(max_features=3, neighbours=n, base=RankSVM(0.01)).fit(data)
     np.testing.assert_allclose(fitted.importance_, expected, atol=1e-12)
     assert fitted.selected_.tolist() == np.argsort(-expected)[:3].tolist()
 
@@ -199,7 +199,7 @@ def test_documents_as_near_as_the_last_neighbour_count_too():
     rng = np.random.default_rng(5)
     X, y, qid = rng.integers(0, 2, (60, 3)).astype(float), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
     order = np.concatenate([rng.permutation(20) + first for first in (0, 20, 40)])
-    for selector in (RankFilter(k=1), RankWrapper(k=1, neighbours=2)):
+    for selector in (RankFilter(max_features=1), RankWrapper(max_features=1, neighbours=2)):
         one = selector.fit(X, y, qid=qid).importance_
         np.testing.assert_allclose(selector.fit(X[order], y[order], qid=qid).importance_, one, atol=1e-6)
 
@@ -292,7 +292,7 @@ def test_one_feature_of_each_family(kind):
         [0, 1, 2], [3, 4], [5],
     ]  # fmt: skip
     importance = (
-        FSRank(k=1).fit(grouped).importance_
+        FSRank(max_features=1).fit(grouped).importance_
         if kind is HierarchicalBEM
         else np.abs(RankSVM().fit(grouped).coef_)
     )
@@ -358,25 +358,25 @@ def larger():
 
 def test_greedy_brtree_takes_the_largest_gains(larger):
     gains = gains_of(trees_on(larger, range(10)))
-    fitted = BRTree(k=4, search="greedy", n_rounds=6).fit(larger)
+    fitted = BRTree(max_features=4, search="greedy", n_rounds=6).fit(larger)
     np.testing.assert_allclose(fitted.importance_, gains / gains.sum())
     assert fitted.selected_.tolist() == np.argsort(-gains, kind="stable")[:4].tolist()
     assert len(fitted.values_) == 0
 
 
 def test_greedy_brtree_leaves_out_copies(larger):
-    best = int(BRTree(k=1, search="greedy", n_rounds=6).fit(larger).selected_[0])
+    best = int(BRTree(max_features=1, search="greedy", n_rounds=6).fit(larger).selected_[0])
     similarity = np.eye(10)
     other = (best + 1) % 10
     similarity[best, other] = similarity[other, best] = 1.0
-    chosen = BRTree(k=9, search="greedy", n_rounds=6, c=5.0, similarity=similarity).fit(larger).selected_
+    chosen = BRTree(max_features=9, search="greedy", n_rounds=6, c=5.0, similarity=similarity).fit(larger).selected_
     assert chosen[0] == best
     assert other not in chosen
 
 
 def test_random_brtree_drops_the_least_important_features(larger):
     """The whole search once more, step by step."""
-    fitted = BRTree(k=3, n_subsets=3, n_rounds=6, drop=0.4, share=0.6, random_state=1).fit(larger)
+    fitted = BRTree(max_features=3, n_subsets=3, n_rounds=6, drop=0.4, share=0.6, random_state=1).fit(larger)
     rng = np.random.default_rng(1)
     learning, judging = split_queries(larger, rng)
     learn, judge = larger.select_queries(learning), larger.select_queries(judging)
@@ -396,7 +396,7 @@ def test_random_brtree_drops_the_least_important_features(larger):
 
 def test_brtree_draws_by_its_seed(larger):
     def values(seed):
-        return BRTree(k=3, n_subsets=3, n_rounds=4, random_state=seed).fit(larger).values_
+        return BRTree(max_features=3, n_subsets=3, n_rounds=4, random_state=seed).fit(larger).values_
 
     np.testing.assert_array_equal(values(0), values(0))
     assert np.any(values(0) != values(1))
@@ -417,7 +417,7 @@ def test_brtree_without_lightgbm(data, monkeypatch):
 
     monkeypatch.setattr(boosting, "import_module", missing)
     with pytest.raises(ImportError, match=r'BRTree needs lightgbm: run pip install "\.\[baselines\]"'):
-        BRTree(k=2).fit(data)
+        BRTree(max_features=2).fit(data)
 
 
 # BFS-Wrapper
@@ -539,7 +539,7 @@ def test_a_metric_that_guides_nothing(data):
 
 def test_ties_everywhere_are_broken_by_the_order_of_columns():
     tied = equal_columns()
-    for selector in (GreedyRankRLS(k=3), RankFilter(k=3), RankWrapper(k=3)):
+    for selector in (GreedyRankRLS(max_features=3), RankFilter(max_features=3), RankWrapper(max_features=3)):
         assert selector.fit(tied).selected_.tolist() == [0, 1, 2]
     assert BFSWrapper(n_subsets=1).fit(tied).selected_.tolist() == [0]
 

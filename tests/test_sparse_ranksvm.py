@@ -77,7 +77,7 @@ def test_concave_penalties_are_sparser_at_the_same_loss(data):
 def test_weighted_l1(data):
     weights = np.ones(10)
     weights[:5] = np.inf
-    assert set(SparseRankSVM("l1", 1e-3, weights=weights).fit(data).support_) <= set(range(5, 10))
+    assert set(SparseRankSVM("l1", 1e-3, l1_weights=weights).fit(data).support_) <= set(range(5, 10))
 
 
 def test_warm_start(data):

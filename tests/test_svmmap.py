@@ -105,7 +105,7 @@ def objective(w, data, C):
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_no_weights_are_better(C):
     data = random_dataset(seed=5, n_queries=15, n_features=3)
-    fitted = SVMMAP(C, epsilon=1e-6).fit(data)
+    fitted = SVMMAP(C, tol=1e-6).fit(data)
     assert fitted.gap_ <= 1e-6
     assert fitted.converged_
     assert fitted.objective_ == pytest.approx(objective(fitted.coef_, data, C), abs=1e-12)
@@ -122,12 +122,12 @@ def test_no_weights_are_better(C):
 
 def test_epsilon_is_the_largest_gap():
     data = random_dataset(seed=6, n_queries=20)
-    tight = SVMMAP(epsilon=1e-5).fit(data)
+    tight = SVMMAP(tol=1e-5).fit(data)
     for epsilon in (0.1, 1e-2, 1e-3):
-        fitted = SVMMAP(epsilon=epsilon).fit(data)
+        fitted = SVMMAP(tol=epsilon).fit(data)
         assert fitted.gap_ <= epsilon
         assert fitted.objective_ - tight.objective_ <= fitted.gap_ + 1e-12
-    assert not SVMMAP(epsilon=1e-6, max_iter=2).fit(data).converged_
+    assert not SVMMAP(tol=1e-6, max_iter=2).fit(data).converged_
 
 
 def test_a_query_of_weight_two_counts_as_two():
@@ -135,8 +135,8 @@ def test_a_query_of_weight_two_counts_as_two():
     weight = np.array([1.0, 2.0, 1.0, 1.0, 0.0, 1.0, 2.0, 1.0])
     copies = [np.flatnonzero(data.qid == q) for q in range(8) for _ in range(int(weight[q]))]
     qid, rows = np.repeat(np.arange(len(copies)), [len(r) for r in copies]), np.concatenate(copies)
-    weighted = SVMMAP(epsilon=1e-7).fit(data, query_weight=weight)
-    repeated = SVMMAP(epsilon=1e-7).fit(data.X[rows], data.y[rows], qid=qid)
+    weighted = SVMMAP(tol=1e-7).fit(data, query_weight=weight)
+    repeated = SVMMAP(tol=1e-7).fit(data.X[rows], data.y[rows], qid=qid)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-3)
     assert weighted.objective_ == pytest.approx(repeated.objective_, abs=1e-6)
 
@@ -189,7 +189,7 @@ def test_no_query_with_both_kinds(small):
     "parameters",
     [
         {"C": 0.0},
-        {"epsilon": -1.0},
+        {"tol": -1.0},
         {"max_iter": 0},
     ],
 )

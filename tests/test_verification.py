@@ -20,7 +20,7 @@ from tests.conftest import COSTS, QUICK, random_dataset
 from tests.pairs import l1_gap
 from tests.refusals import refused_data, refused_parameter
 
-SMALL = {"k": 3, "t": 3, "n_subsamples": 4, "n_rounds": 6, "n_alphas": 6, "cv": 2}
+SMALL = {"max_features": 3, "n_subsamples": 4, "n_rounds": 6, "n_alphas": 6, "cv": 2}
 LINEAR = [name for name, method in METHODS.items() if method.linear]
 FAST = {**QUICK, "n_alphas": 6, "cv": 2}
 HELD_OUT = "held-out ndcg@5 (standard)"

@@ -62,10 +62,10 @@ def _measured(path: SparsePath, data: Dataset, profile: str) -> dict[str, dict[s
 
 
 def sizes(fold: Fold, profile: str) -> dict[str, Any]:
-    """Test metrics of FBPCRank with at most K features."""
+    """Test metrics of FBPCRank with at most k features."""
     evaluator = Evaluator(fold.test, profile)
     kept = [k for k in SIZES if k <= fold.train.n_features]
-    rankers = [FBPCRank(K=k, eps=0.0).fit(fold.train) for k in kept]
+    rankers = [FBPCRank(max_features=k, tol=0.0).fit(fold.train) for k in kept]
     means = [evaluator.evaluate(ranker.predict(fold.test), CURVE_METRICS).mean for ranker in rankers]
     used = [len(ranker.support_) for ranker in rankers]
     return {

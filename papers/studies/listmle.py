@@ -44,7 +44,7 @@ SIZES = (10, 20, 30, 40, 46)
 PAPER_EPS, PAPER_K = 0.005, 15  # of FBPCRank in Table 1
 SPARSE, DENSE = "Sparse CS-ListMLE@{}", "CS-ListMLE@{}"
 PAPER = "SparseCSListMLE"
-SPARSE_OTHERS = {"fenchelrank": "FenchelRank", "sparserank": "SparseRank", "rsrank": "RSRank"}  # of Table 5
+SPARSE_OTHERS = {"fenchelrank": "FenchelRank", "proxrank": "SparseRank", "rsrank": "RSRank"}  # of Table 5
 
 
 def cutoffs(fold: Fold, profile: str) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def degrees_table(results: DataSetResults) -> Table | None:
 def sizes(fold: Fold, profile: str) -> dict[str, Any]:
     """FBPCRank around sparse ListMLE with K features, λ chosen on vali; and what it chooses by itself.
 
-    One search without ``eps`` passes every K; it takes in features as long as any helps.
+    One search without ``tol`` passes every K; it takes in features as long as any helps.
     """
     chooser, k = Chooser(fold, profile), 10
     n_varying = int(np.count_nonzero(varying_columns(fold.train)))
@@ -137,9 +137,9 @@ def sizes(fold: Fold, profile: str) -> dict[str, Any]:
     return {"K": sizes_here, "variants": outcomes, "chosen_alone": [int(j) + 1 for j in alone.selected_]}
 
 
-def _search(train: Dataset, K: int, eps: float) -> Any:
+def _search(train: Dataset, max_features: int, tol: float) -> Any:
     base = SparseListMLE(1e-3, solver="newton")
-    return fit(FBPCRank(base, K, eps, loss="cost_sensitive_listmle", weights="joint"), train)
+    return fit(FBPCRank(base, max_features, tol, loss="cost_sensitive_listmle", weights="joint"), train)
 
 
 def after_steps(steps: Sequence[SelectionStep], size: int) -> list[int]:

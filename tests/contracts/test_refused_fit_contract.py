@@ -151,7 +151,7 @@ def test_warnings_name_the_line_of_the_call():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         AdaRank("ndcg@10").fit(data)
-        FBPCRank(eps=1000).fit(data)
+        FBPCRank(tol=1000).fit(data)
         FSMRank(similarity=indefinite, psd="warn").fit(data)
         StabilitySelection(n_subsamples=2).fit(Dataset(data.X, data.y, np.zeros(data.n_docs)))
         RankSVM().fit(data.X, data.y)

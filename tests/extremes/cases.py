@@ -13,8 +13,8 @@ from ranksieve.prepare.scaling import NORMALISE
 from tests.extremes.data import FEATURES, IDS, KINDS, LEVELS, SHAPES, WEIGHTS, labels_of
 
 SMALL = {
-    "n_rounds": 5, "n_alphas": 5, "n_subsamples": 4, "n_epochs": 2, "max_nodes": 5, "k": 2, "t": 2,
-    "max_iter": 50, "cv": 2, "max_features": 3,
+    "n_rounds": 5, "n_alphas": 5, "n_subsamples": 4, "n_epochs": 2, "max_nodes": 5, "k": 2,
+    "max_iter": 50, "cv": 2, "max_features": 2,
 }  # fmt: skip
 TABLES = {"shape": SHAPES, "features": FEATURES, "labels": LEVELS, "ids": IDS, "kind": KINDS}
 STRENGTHS = (
@@ -59,7 +59,7 @@ class Case:
         method = METHODS[self.method]
         small = {name: value for name, value in SMALL.items() if name in method.parameters}
         if self.shape == "one feature":
-            small |= {name: 1 for name in ("k", "t", "max_features") if name in small}
+            small |= {name: 1 for name in ("k", "max_features") if name in small}
         return method.make(**{**small, **self.parameters})
 
     def arrays(self, seed=0):

@@ -1,11 +1,11 @@
-"""SparseRank: plain proximal gradient against proximal Newton."""
+"""ProxRank: plain proximal gradient against proximal Newton."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ranksieve.baselines import SparseRank
+from ranksieve.baselines import ProxRank
 from ranksieve.data.dataset import Dataset
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
@@ -23,7 +23,7 @@ def data():
 @pytest.mark.parametrize("alpha", [0.2, 0.05, 0.005])
 @pytest.mark.parametrize("max_iter", [3, 20_000])
 def test_the_optimum_lies_within_the_gap(data, alpha, max_iter):
-    fitted = SparseRank(alpha, tol=1e-7, max_iter=max_iter).fit(data)
+    fitted = ProxRank(alpha, tol=1e-7, max_iter=max_iter).fit(data)
     best = prox_newton(make_objective(data), L1(alpha), tol=1e-12).objective
     assert fitted.converged_ == (max_iter > 3)
     assert fitted.objective_ - best <= fitted.gap_ * (1 + 1e-9) + 1e-12
@@ -36,7 +36,7 @@ def test_the_optimum_lies_within_the_gap(data, alpha, max_iter):
 
 
 def test_every_iteration_descends(data):
-    seen = SparseRank(0.01, max_iter=300).fit(data).trace_.objective
+    seen = ProxRank(0.01, max_iter=300).fit(data).trace_.objective
     assert len(seen) > 5
     assert np.all(np.diff(seen) <= 1e-14)
     assert seen[-1] < 0.9 * seen[0]
@@ -44,14 +44,14 @@ def test_every_iteration_descends(data):
 
 def test_constant_features_get_no_weight_even_without_penalty(data):
     per_query = np.random.default_rng(0).normal(size=(data.n_queries, 1))[data.qid]
-    fitted = SparseRank(0.0, max_iter=50).fit(Dataset(np.hstack([per_query, data.X]), data.y, data.qid))
+    fitted = ProxRank(0.0, max_iter=50).fit(Dataset(np.hstack([per_query, data.X]), data.y, data.qid))
     assert list(fitted.support_) == list(range(1, 9))
     assert fitted.gap_ == pytest.approx(fitted.objective_)
 
 
 def test_no_feature_varies():
     X = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 5, axis=0)
-    fitted = SparseRank().fit(Dataset(X, np.tile([0.0, 1, 2, 0, 1], 4), np.repeat(range(4), 5)))
+    fitted = ProxRank().fit(Dataset(X, np.tile([0.0, 1, 2, 0, 1], 4), np.repeat(range(4), 5)))
     assert not fitted.coef_.any()
     assert fitted.converged_
 
@@ -59,7 +59,7 @@ def test_no_feature_varies():
 def test_query_weights_callback_and_warm_start(data):
     seen = []
     weight = np.linspace(0.2, 2, data.n_queries)
-    ranker = SparseRank(0.05, warm_start=True)
+    ranker = ProxRank(0.05, warm_start=True)
     ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: seen.append((n, gap)))
     assert seen == list(enumerate(ranker.trace_.gap))
     best = prox_newton(make_objective(data, query_weight=weight), L1(0.05), tol=1e-10)
@@ -78,4 +78,4 @@ def test_query_weights_callback_and_warm_start(data):
 )
 def test_bad_parameters(data, parameters):
     with refused_parameter(*next(iter(parameters.items()))):
-        SparseRank(**parameters).fit(data)
+        ProxRank(**parameters).fit(data)
