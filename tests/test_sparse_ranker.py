@@ -10,7 +10,7 @@ from ranksieve.choice.budget import best, one_standard_error, tied_with
 from ranksieve.choice.families import DEFAULT_FAMILIES
 from ranksieve.choice.held_out import averaged, standard_error
 from ranksieve.choice.leave_out import Folds
-from ranksieve.data.dataset import Dataset, joined
+from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate, evaluate_many
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
@@ -200,7 +200,7 @@ def test_refit_on_all_keeps_the_features_and_learns_from_both(train):
         assert set(both.support_) <= set(one.support_)
         assert not np.array_equal(both.coef_, one.coef_)
         assert both.gap_ <= 1e-6 * both.objective_
-        together = one.preparation_.for_learning(joined(a, b))
+        together = one.preparation_.for_learning(a.joined(b))
         objective = make_objective(together)
         value = objective.evaluate(both.coef_).value + both._penalty.value(both.coef_)
         assert both.objective_ == pytest.approx(value)
