@@ -179,12 +179,8 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
     uppers, above, active, gradient = arrays
     most = _longest_list(lists, first, last)
     room = _room(most, uppers)
-    keys, before, count, total = (
-        np.empty(most + 2),
-        np.empty(most + 2),
-        np.empty(most + 2),
-        np.empty(most + 2),
-    )
+    keys, before = np.empty(most + 2), np.empty(most + 2)
+    count, total = np.empty(most + 2), np.empty(most + 2)
     held = np.empty(0 if mass is None else most + 2)
     t = np.empty(longest(offsets, first, last))
     for q in range(first, last):
