@@ -251,7 +251,7 @@ BOOSTER = ("learner", "gradient_booster", "model")
         (("learner", "learner_model_param", "num_feature"), "many", "num_feature"),
         (("learner", "attributes"), {"best_iteration": "1"}, "best iteration"),
         (("learner", "feature_names"), ["a"], "1 names"),
-        ((*BOOSTER, "trees"), [3], "an entry of trees"),
+        ((*BOOSTER, "trees"), [3], "trees[0]: expected"),
         ((*BOOSTER, "tree_info"), [1], "tree_info"),
         ((*BOOSTER, "iteration_indptr"), [0, 9], "iteration_indptr"),
         ((*BOOSTER, "trees", 0, "left_children"), [7, -1, -1], "node 7"),
