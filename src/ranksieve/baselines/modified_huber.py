@@ -98,7 +98,8 @@ class BoundModifiedHuber(PairLoss):
         R[rows] = self._query_weight[start:stop, None] * sums
         return Curvature(None, V, R)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = c·(1/Ω) Σ ω(2h − h²), h = −ψ′/2, a lower bound of the dual value −f*(c∇f).
 
         ψ*(−2h) = h² − 2h for 0 ≤ h ≤ 2, so the dual value is (1/Ω) Σ ω(2ch − c²h²), and c² ≤ c.

@@ -58,7 +58,8 @@ class CostSensitiveListMLE:
         self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
     ) -> float:
         """What documents without pairs add to the normaliser: the weight of their queries."""
-        return float(list_weights(queries, query_weight, document_weight)[0].sum())
+        labels = np.zeros(queries.n_rows)
+        return ListLoss(labels, queries, query_weight, document_weight).normaliser
 
 
 class BoundCostSensitiveListMLE(ListLoss):
