@@ -63,7 +63,9 @@ def test_kernels_use_these_files():
 
 def test_an_index_that_names_a_type_of_another_version_is_not_read(tmp_path, monkeypatch):
     files = (str(tmp_path), "function", "stamp")
-    monkeypatch.setattr(compiling, "Gone", type("Gone", (), {"__module__": compiling.__name__}), raising=False)
+    monkeypatch.setattr(
+        compiling, "Gone", type("Gone", (), {"__module__": compiling.__name__}), raising=False
+    )
     KernelFiles(*files).save(compiling.Gone, "code")
     monkeypatch.delattr(compiling, "Gone")
     assert KernelFiles(*files).load("floats") is None
