@@ -32,7 +32,7 @@ USES = {
     "mkdocs": "the site of the documentation",
     "mkdocs-material": "the look of the site",
     "mkdocstrings": "the API on the site",
-    "msgspec": "feature logs",
+    "msgspec": "numbers in LETOR text",
     "mypy": "types",
     "narwhals": "tables of any kind",
     "numba": "compiled kernels",

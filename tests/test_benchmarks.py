@@ -162,8 +162,7 @@ def test_reading_logs_races_with_json(tiny, own_results, monkeypatch):
     monkeypatch.setattr(logs, "OUT", own_results)
     monkeypatch.setitem(logs.SIZES, "14 MB", 200_000)
     rows = rows_of("logs", OURS, "14 MB")
-    assert [row["what"] for row in rows[:3]] == [logs.READING, logs.HIT_BY_HIT, logs.DECODING]
-    assert rows[3]["unit"] == "×"
+    assert [row["what"] for row in rows] == [logs.READING, logs.DECODING]
 
 
 def test_an_external_program_races_from_its_file(tiny, own_results, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ranksieve.kernels import compiling
 from ranksieve.kernels.compiling import KernelFiles
 from ranksieve.kernels.linear import weighted_sums
 
@@ -58,3 +59,15 @@ def test_files_of_another_source_are_not_read(tmp_path):
 
 def test_kernels_use_these_files():
     assert isinstance(weighted_sums._cache._cache_file, KernelFiles)
+
+
+def test_an_index_that_names_a_type_of_another_version_is_not_read(tmp_path, monkeypatch):
+    files = (str(tmp_path), "function", "stamp")
+    monkeypatch.setattr(
+        compiling, "Gone", type("Gone", (), {"__module__": compiling.__name__}), raising=False
+    )
+    KernelFiles(*files).save(compiling.Gone, "code")
+    monkeypatch.delattr(compiling, "Gone")
+    assert KernelFiles(*files).load("floats") is None
+    KernelFiles(*files).save("floats", "code for floats")
+    assert KernelFiles(*files).load("floats") == "code for floats"

@@ -97,7 +97,7 @@ COMMANDS = [
     ["verify", "m.json", "d.txt"],
     ["inspect", "d.txt"], ["convert", "d.txt", "o.txt"], ["export", "m.json", "--to", "python", "-o", "o.py"],
     ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--n-jobs=1", "-o", "o"],
-    ["tables", "results"],
+    ["tables", "results"], ["methods"],
 ]  # fmt: skip
 
 

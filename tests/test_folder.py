@@ -473,6 +473,12 @@ def test_text_that_is_too_sparse_is_refused():
     assert os.listdir() == ["bad.txt"]
 
 
+def test_dates_are_query_ids():
+    days = pa.array(np.array(["2024-01-02", "2024-01-02", "2024-01-01"], dtype="datetime64[us]"))
+    pq.write_table(pa.table({"qid": days, "label": [0, 1, 2], "x": [1.0, 2.0, 3.0]}), "a.parquet")
+    assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), rs.read_dataset("a.parquet"))
+
+
 def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
     good = frame(1)
     pq.write_table(good, "a.parquet")

@@ -21,7 +21,7 @@ from benchmarks.harness import repeated, seconds
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._parallel import available_threads, single_threaded_blas
 from ranksieve.data.dataset import Dataset
-from ranksieve.objective import Objective
+from ranksieve.objective import LocalObjective
 from ranksieve.path import sparse_path
 
 WATCHED = ("scores", "_transposed", "evaluate_scores", "hessian", "hessian_product")
@@ -45,7 +45,7 @@ def roofline(run: Run) -> Iterator[Row]:
     yield row("the machine's limit for it", "s", [limit], parts=parts, rates=rates)
 
 
-def columns_read(objective: Objective, name: str, given: Sequence[Any]) -> int:
+def columns_read(objective: LocalObjective, name: str, given: Sequence[Any]) -> int:
     """How many columns of X a call must read."""
     if name == "hessian":
         return len(given[-1])
@@ -58,10 +58,10 @@ def columns_read(objective: Objective, name: str, given: Sequence[Any]) -> int:
 def counted() -> Iterator[Counter[str]]:
     """Count the calls of the objective's methods, and the sizes of its Hessian blocks."""
     counts: Counter[str] = Counter()
-    originals = {name: getattr(Objective, name) for name in WATCHED if hasattr(Objective, name)}
+    originals = {name: getattr(LocalObjective, name) for name in WATCHED if hasattr(LocalObjective, name)}
 
     def watched(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def method(self: Objective, *given: Any, **named: Any) -> Any:
+        def method(self: LocalObjective, *given: Any, **named: Any) -> Any:
             counts[name] += 1
             counts["columns read"] += columns_read(self, name, given)
             if name == "hessian":
@@ -71,12 +71,12 @@ def counted() -> Iterator[Counter[str]]:
         return method
 
     for name, original in originals.items():
-        setattr(Objective, name, watched(name, original))
+        setattr(LocalObjective, name, watched(name, original))
     try:
         yield counts
     finally:
         for name, original in originals.items():
-            setattr(Objective, name, original)
+            setattr(LocalObjective, name, original)
 
 
 def measured_rates(data: Dataset) -> dict[str, float]:

@@ -8,14 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve._parallel import split_blocks
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve.baselines.kernels import violated_rankings
 from ranksieve.baselines.modified_huber import ModifiedHuber
-from ranksieve.data.queries import Queries, local_levels
+from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.pairs import Ranked
-from ranksieve.losses.base import NO_PAIRS, Curvature, Loss, ScoreValue, counted_labels, list_weights
+from ranksieve.losses.base import NO_PAIRS, Curvature, ListLoss, Loss, ScoreValue
 from ranksieve.losses.squared_hinge import PairLoss, SortedLoss
 
 UNWEIGHTED = (
@@ -155,7 +154,7 @@ class ListNetLoss:
         return BoundListNet(y, queries, query_weight, document_weight)
 
 
-class BoundListNet:
+class BoundListNet(ListLoss):
     """The loss of one data set: O(n) value and gradient, O(n·c) curvature of c columns."""
 
     name: ClassVar[str] = "listnet"
@@ -168,16 +167,11 @@ class BoundListNet:
         query_weight: FloatArray | None,
         document_weight: FloatArray | None,
     ) -> None:
-        weight, self._mass = list_weights(queries, query_weight, document_weight)
-        labels = counted_labels(y, self._mass, queries)
-        levels = local_levels(labels, queries)
-        if not np.maximum.reduceat(levels, queries.offsets[:-1]) @ weight > 0:
+        super().__init__(y, queries, query_weight, document_weight)
+        if not np.maximum.reduceat(self._level, queries.offsets[:-1]) @ self._weight > 0:
             raise DataError(None, None, NO_PAIRS)
-        self.queries = queries
-        self.normaliser = float(weight.sum())
-        self.cuts = split_blocks(queries.offsets)
-        self._row_weight = np.repeat(weight, queries.sizes)
-        self._log_target = self._log_softmax(labels)
+        self._row_weight = np.repeat(self._weight, queries.sizes)
+        self._log_target = self._log_softmax(self._labels)
         self._target = self._share(self._log_target)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
@@ -211,8 +205,7 @@ class BoundListNet:
         The Hessian of a query is the covariance of its documents under the softmax weights; a distribution in
         a ball of radius ρ has variance at most ρ² in every direction.
         """
-        weight = self._row_weight[self.queries.offsets[:-1]]
-        return float(np.sum(squared_radius * weight)) / self.normaliser
+        return float(np.sum(squared_radius * self._weight)) / self.normaliser
 
     def _total(self, values: FloatArray) -> float:
         return float(np.sum(self._row_weight * values))

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._parallel import map_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.baselines.kernels import HuberPairs, huber_curvature, huber_pairs
-from ranksieve.data.dataset import checked_query_weight
-from ranksieve.data.queries import Queries, local_levels, pair_weights
+from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, grouped_weights
+from ranksieve.losses.base import Curvature, ScoreValue
+from ranksieve.losses.squared_hinge import PairLoss
 
 NO_WEIGHT = (
     "every pair has weight 0: no two documents of different label differ in both gain and discount, "
@@ -50,7 +50,7 @@ class ModifiedHuber:
         return BoundModifiedHuber(y, queries, self.gain, self.discount, query_weight, document_weight)
 
 
-class BoundModifiedHuber:
+class BoundModifiedHuber(PairLoss):
     """The loss of one data set: value, gradient and curvature take one visit to each pair."""
 
     name: ClassVar[str] = "modified_huber"
@@ -65,19 +65,13 @@ class BoundModifiedHuber:
         query_weight: FloatArray | None,
         document_weight: FloatArray | None,
     ) -> None:
-        self.queries = queries
-        self.cuts = split_blocks(queries.offsets)
-        level = local_levels(queries.group(y), queries)
-        weight = checked_query_weight(query_weight, queries.n_queries)
-        mass = grouped_weights(document_weight, queries)
-        if not pair_weights(level, queries, mass) @ weight > 0:
-            raise DataError(None, None, NO_PAIRS)
-        self._weight, self._row_weight = weight, np.repeat(weight, queries.sizes)
-        self._order = np.lexsort((level, queries.query_of_grouped))  # by level within each query
-        floor = _first_of_level(level[self._order], queries)
-        gains = _per_document("gain", gain, queries)[self._order]
-        discounts = _per_document("discount", discount, queries)[self._order]
-        mass = None if mass is None else mass[self._order]
+        super().__init__(y, queries, query_weight, document_weight)
+        self._by_level = np.lexsort((self.level, queries.query_of_grouped))  # within each query
+        self._query_weight = np.repeat(self.weight, queries.sizes)
+        floor = _first_of_level(self.level[self._by_level], queries)
+        gains = _per_document("gain", gain, queries)[self._by_level]
+        discounts = _per_document("discount", discount, queries)[self._by_level]
+        mass = None if self.mass is None else self.mass[self._by_level]
         floors = float(gain is None), float(discount is None)
         self._pairs = HuberPairs(floor, mass, gains, discounts, *floors)
         self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
@@ -85,26 +79,27 @@ class BoundModifiedHuber:
             raise DataError(None, None, NO_WEIGHT)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        by_level, sums, gradient = s[self._order], np.zeros(len(s)), np.empty(len(s))
+        by_level, sums, gradient = s[self._by_level], np.zeros(len(s)), np.empty(len(s))
         value, slack = np.empty(self.queries.n_queries), np.empty(self.queries.n_queries)
 
         def work(first: int, last: int) -> None:
             huber_pairs(self._pairs, by_level, self.queries.offsets, first, last, value, slack, sums)
 
         map_blocks(work, self.cuts)
-        gradient[self._order] = self._row_weight * sums
-        value, slack = self._weight * value, self._weight * slack
+        gradient[self._by_level] = self._query_weight * sums
+        value, slack = self.weight * value, self.weight * slack
         return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), by_level)
 
     def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
         start, stop = self.queries.offsets[first], self.queries.offsets[last]
-        rows = self._order[start:stop] - start
+        rows = self._by_level[start:stop] - start
         sums, R = np.zeros_like(V), np.empty_like(V)
         huber_curvature(self._pairs, at.state, self.queries.offsets, first, last, V[rows], sums)
-        R[rows] = self._row_weight[start:stop, None] * sums
+        R[rows] = self._query_weight[start:stop, None] * sums
         return Curvature(None, V, R)
 
-    def dual(self, value: float, slack: float, scale: float) -> float:
+    @staticmethod
+    def dual(value: float, slack: float, scale: float) -> float:
         """D = c·(1/Ω) Σ ω(2h − h²), h = −ψ′/2, a lower bound of the dual value −f*(c∇f).
 
         ψ*(−2h) = h² − 2h for 0 ≤ h ≤ 2, so the dual value is (1/Ω) Σ ω(2ch − c²h²), and c² ≤ c.

@@ -61,7 +61,9 @@ class Command(TyperCommand):
             if record := given.get_help_record(ctx):
                 section = getattr(given, "rich_help_panel", None) or "Options"
                 section = "Arguments" if given.param_type_name == "argument" else section
-                sections[section].append((re.sub(r" <\S+>$", "", record[0]), help_text(record[1])))
+                name = re.sub(r" <\S+>$", "", record[0])
+                text = re.sub(r"default: \((.*)\)(?=[;\]])", r"default: \1", record[1])
+                sections[section].append((name, text))
         for section, records in sections.items():
             if records:
                 with formatter.section(section):
@@ -81,15 +83,6 @@ class Command(TyperCommand):
         options |= {flag[2:].replace("-", "_"): group[0] for group in flags for flag in group}
         options |= {name: flag for name, flag in RENAMED.items() if [flag] in flags}
         return options | {name: f"--set {name}" for name, *_ in (text.split("=") for text in settings)}
-
-
-def help_text(text: str) -> str:
-    """Defaults without parentheses, and the names of the engines, whose table is loaded only for this."""
-    if "{targets}" in text:
-        from ranksieve.export import EXPORTS
-
-        text = text.replace("{targets}", ", ".join(EXPORTS))
-    return re.sub(r"default: \((.*)\)(?=[;\]])", r"default: \1", text)
 
 
 app = typer.Typer(

@@ -16,6 +16,8 @@ from ranksieve.cli.app import command
 from ranksieve.cli.output import emit_json, words
 from ranksieve.errors import DataError, ParameterError, while_doing
 
+TARGETS = "The format, such as elasticsearch, solr, vespa, onnx or python; an unknown one lists all."
+
 
 @command(
     "ranksieve export model.json test.txt --to elasticsearch -o ltr",
@@ -30,7 +32,7 @@ def export(
         opt.Text,
         opt.argument("DATA", "Sample documents, to shift negative scores, which some engines reject."),
     ] = None,
-    to: Annotated[str, opt.value("Model", "ENGINE", "The format: {targets}.")],
+    to: Annotated[str, opt.value("Model", "ENGINE", TARGETS)],
     name: Annotated[opt.Text, opt.value("Model", "NAME", "The model's name in the engine.", "ranker")] = None,
     names: Annotated[
         opt.Text,

@@ -367,7 +367,7 @@ class Hessians:
             V, V.shape[1], lists.moved(left, np.int32), lists.moved(right, np.int32), at.s, loss.code,
             documents, labels, len(labels), lists.offsets, queries, tasks.query, tasks.row, firsts, lasts,
             out,
-            ROWS=tasks.rows, HESSIAN_COLUMNS=HESSIAN_COLUMNS, WIDTH=width, WHOLE=tasks.whole, **loss.options,
+            ROWS=tasks.rows, COLUMNS=HESSIAN_COLUMNS, WIDTH=width, WHOLE=tasks.whole, **loss.options,
             num_warps=8 if tasks.rows * width >= 8192 else 4,
             num_stages=1 if tasks.whole and width > 32 else 3,
         )  # fmt: skip

@@ -102,7 +102,10 @@ class FolderWriter:
     def _append(self, name: str, values: AnyArray | bytes) -> None:
         if name not in self._files:
             self._files[name] = (self._folder / name).open("wb")
-        self._files[name].write(values if isinstance(values, bytes) else np.ascontiguousarray(values).data)
+        if isinstance(values, bytes):
+            self._files[name].write(values)
+        else:  # as bytes, because dates have no buffer of their own
+            self._files[name].write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
 
     def _add_runs(self, batch: Batch) -> None:
         """Note the query and the first row of each run of rows of one query."""

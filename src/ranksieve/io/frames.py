@@ -63,15 +63,10 @@ class Columns(NamedTuple):
     texts: list[str]
     document_weight: str | None = None
 
-    @property
-    def special(self) -> list[str]:
-        """Those that are neither features nor texts."""
-        names = (self.qid, self.label, self.doc_id, self.comment, self.document_weight)
-        return [name for name in names if name is not None]
-
     def all(self) -> list[str]:
         """All names."""
-        return [*self.special, *self.texts, *self.features]
+        names = (self.qid, self.label, self.doc_id, self.comment, self.document_weight)
+        return [*(name for name in names if name is not None), *self.texts, *self.features]
 
 
 def columns_of(frame: Any, choice: ColumnChoice) -> tuple[Columns, Any]:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NamedTuple, TypeAlias, cast
 
 from ranksieve._types import PathLike
@@ -50,25 +51,17 @@ PIECE = 2**20
 CELL = 8  # bytes of a number
 
 
-class _Counted:
-    """A file that counts the bytes that are read."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file, self.count = file, 0
-
-    def read(self, size: int) -> bytes:
-        content = self.file.read(size)
-        self.count += len(content)
-        return content
-
-
 class Unpacked(io.RawIOBase):
     """What gzip data hold; refused as soon as that is ``MOST_TIMES`` as much as was read of them."""
 
     def __init__(self, packed: IO[bytes], name: str) -> None:
-        self._packed = _Counted(packed)
-        self._gzip: Any = gzip.GzipFile(fileobj=cast(Any, self._packed), mode="rb")
-        self._count, self._name = 0, name
+        self._packed, self._n_packed, self._count, self._name = packed, 0, 0, name
+        self._gzip: Any = gzip.GzipFile(fileobj=cast(Any, SimpleNamespace(read=self._read_packed)), mode="rb")
+
+    def _read_packed(self, size: int) -> bytes:
+        content = self._packed.read(size)
+        self._n_packed += len(content)
+        return content
 
     def readable(self) -> bool:
         return True
@@ -76,8 +69,8 @@ class Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         count = int(self._gzip.readinto(buffer))
         self._count += count
-        if self._count > max(ALWAYS, MOST_TIMES * self._packed.count):
-            ratio = f"{self._count / MEGABYTE:.3g} MB from {self._packed.count / MEGABYTE:.3g} MB of gzip"
+        if self._count > max(ALWAYS, MOST_TIMES * self._n_packed):
+            ratio = f"{self._count / MEGABYTE:.3g} MB from {self._n_packed / MEGABYTE:.3g} MB of gzip"
             reason = f"suspicious compression ratio ({ratio}); if the file is trusted, decompress it first"
             raise DataError(self._name, None, reason)
         return count

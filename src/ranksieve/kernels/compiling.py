@@ -27,6 +27,12 @@ class KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
     other.
     """
 
+    def _load_index(self):
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):  # it names a type that another version of the package had
+            return {}
+
     def save(self, key, data):
         name = self._index_name.removesuffix("nbi") + sha256(repr(key).encode()).hexdigest()[:16] + ".nbc"
         self._save_data(name, data)  # before the index names it

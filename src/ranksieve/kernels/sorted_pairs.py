@@ -120,9 +120,9 @@ def _count_active(keys, n, t, count, left):
 
 
 @helper
-def _mass_of_first(mass, held, m):
-    """The mass of the first m documents of a list, of which ``held`` has the sums."""
-    return m if mass is None else held[m]
+def _mass_of_first(mass, mass_sums, m):
+    """The mass of the first m documents of a list, of which ``mass_sums`` has the sums."""
+    return m if mass is None else mass_sums[m]
 
 
 @helper
@@ -179,13 +179,9 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
     uppers, above, active, gradient = arrays
     most = _longest_list(lists, first, last)
     room = _room(most, uppers)
-    keys, before, count, total = (
-        np.empty(most + 2),
-        np.empty(most + 2),
-        np.empty(most + 2),
-        np.empty(most + 2),
-    )
-    held = np.empty(0 if mass is None else most + 2)
+    keys, before = np.empty(most + 2), np.empty(most + 2)
+    count, total = np.empty(most + 2), np.empty(most + 2)
+    mass_sums = np.empty(0 if mass is None else most + 2)
     t = np.empty(longest(offsets, first, last))
     for q in range(first, last):
         lo, hi, slack = offsets[q], offsets[q + 1], 0.0
@@ -205,14 +201,14 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
                 keys[a + 1] = t[i - lo]
                 sum_ += mass_of(mass, i) * keys[a + 1]
             before[n], count[n], total[n], keys[n + 1] = sum_, 0.0, 0.0, np.inf
-            _sum_masses(mass, uppers[begin : begin + n], held)
+            _sum_masses(mass, uppers[begin : begin + n], mass_sums)
             left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
                 t_j = t[j - lo]
                 m = _count_active(keys, n, t_j, above[j], left)
                 left -= abs(m - above[j])
-                partners = _mass_of_first(mass, held, m)
+                partners = _mass_of_first(mass, mass_sums, m)
                 xi = mass_of(mass, j) * (partners * (1.0 + t_j) - before[m])
                 above[j], slack = m, slack + xi
                 active[j] += _mass_of_pairs(mass, j, partners)
@@ -262,12 +258,12 @@ def _pair_alone(documents, lists, t, q, arrays):
 
 
 @helper
-def _sum_masses(mass, documents, held):
-    """``held`` becomes the mass of the first 0, 1, … of some documents."""
+def _sum_masses(mass, documents, mass_sums):
+    """``mass_sums`` becomes the mass of the first 0, 1, … of some documents."""
     if mass is not None:
-        held[0] = 0.0
+        mass_sums[0] = 0.0
         for a in range(len(documents)):
-            held[a + 1] = held[a] + mass[documents[a]]
+            mass_sums[a + 1] = mass_sums[a] + mass[documents[a]]
 
 
 @kernel
@@ -283,7 +279,7 @@ def squared_hinge_along(documents, lists, s, d, step, first, last, near, slopes)
     most, n_documents = _longest_list(lists, first, last), longest(offsets, first, last)
     room = _room(most, uppers)
     keys, before = np.empty(most + 2), np.zeros((most + 2, 4))
-    held = np.empty(0 if mass is None else most + 2)
+    mass_sums = np.empty(0 if mass is None else most + 2)
     t, turn = np.empty(n_documents), np.empty(n_documents)
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
@@ -305,7 +301,7 @@ def squared_hinge_along(documents, lists, s, d, step, first, last, near, slopes)
                 sum_td, sum_dd = sum_td + t_mass * d_i, sum_dd + d_mass * d_i
                 before[a + 1, 0], before[a + 1, 1] = sum_t, sum_d
                 before[a + 1, 2], before[a + 1, 3] = sum_td, sum_dd
-            _sum_masses(mass, uppers[begin : begin + n], held)
+            _sum_masses(mass, uppers[begin : begin + n], mass_sums)
             left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
             for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
                 j = lists.members[p]
@@ -313,7 +309,7 @@ def squared_hinge_along(documents, lists, s, d, step, first, last, near, slopes)
                 m = _count_active(keys, n, t_j, above[j], left)
                 left -= abs(m - above[j])
                 above[j] = m
-                own, partners = mass_of(mass, j), _mass_of_first(mass, held, m)
+                own, partners = mass_of(mass, j), _mass_of_first(mass, mass_sums, m)
                 turned = (1.0 + t_j) * (before[m, 1] - partners * d_j) - before[m, 2] + d_j * before[m, 0]
                 slope += own * turned
                 bend += own * (before[m, 3] - 2.0 * d_j * before[m, 1] + partners * d_j * d_j)

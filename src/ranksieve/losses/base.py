@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import checked_query_weight
 from ranksieve.data.inputs import as_document_weight
-from ranksieve.data.queries import Queries
+from ranksieve.data.queries import Queries, local_levels
 
 NO_PAIRS = (
     "there is no pair to learn from: in every query all documents have the same label; "
@@ -135,25 +136,29 @@ def grouped_weights(document_weight: FloatArray | None, queries: Queries) -> Flo
     return None if weights is None or np.all(weights == 1.0) else queries.group(weights)
 
 
-def list_weights(
-    queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray | None]:
-    """Weights of queries, and of documents in grouped order or None, for losses that are means over queries.
+class ListLoss:
+    """A bound loss that is a mean over queries, with the labels and levels of documents that count.
 
-    A query whose documents are all absent is absent too: it has weight 0, and its documents have any.
+    A query whose documents are all absent is absent too: it has weight 0, and its documents have any. Other
+    documents of weight 0 have a label that their query has without them.
     """
-    weight = checked_query_weight(query_weight, queries.n_queries)
-    mass = grouped_weights(document_weight, queries)
-    if mass is None:
-        return weight, None
-    empty = np.maximum.reduceat(mass, queries.offsets[:-1]) == 0
-    return np.where(empty, 0.0, weight), np.where(np.repeat(empty, queries.sizes), 1.0, mass)
 
-
-def counted_labels(y: FloatArray, mass: FloatArray | None, queries: Queries) -> FloatArray:
-    """Labels in grouped order, where documents of weight 0 have one that their query has without them."""
-    labels = queries.group(y)
-    if mass is None or mass.all():
-        return labels
-    highest = np.maximum.reduceat(np.where(mass > 0, labels, -np.inf), queries.offsets[:-1])
-    return np.where(mass > 0, labels, np.repeat(highest, queries.sizes))
+    def __init__(
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: FloatArray | None,
+        document_weight: FloatArray | None,
+    ) -> None:
+        self.queries, self.cuts = queries, split_blocks(queries.offsets)
+        self._weight = checked_query_weight(query_weight, queries.n_queries)
+        self._mass, self._labels = grouped_weights(document_weight, queries), queries.group(y)
+        if self._mass is not None:
+            starts, sizes = queries.offsets[:-1], queries.sizes
+            empty = np.maximum.reduceat(self._mass, starts) == 0
+            self._weight = np.where(empty, 0.0, self._weight)
+            self._mass = mass = np.where(np.repeat(empty, sizes), 1.0, self._mass)
+            highest = np.maximum.reduceat(np.where(mass > 0, self._labels, -np.inf), starts)
+            self._labels = np.where(mass > 0, self._labels, np.repeat(highest, sizes))
+        self._level = local_levels(self._labels, queries)
+        self.normaliser = float(self._weight.sum())

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksieve._parallel import map_blocks, split_blocks
+from ranksieve._parallel import map_blocks
 from ranksieve._types import FloatArray
-from ranksieve.data.queries import Queries, local_levels
+from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.listmle import Lists, State, level_costs, list_costs, list_curvature
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, counted_labels, list_weights
+from ranksieve.losses.base import NO_PAIRS, Curvature, ListLoss, ScoreValue
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,11 @@ class CostSensitiveListMLE:
         self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
     ) -> float:
         """What documents without pairs add to the normaliser: the weight of their queries."""
-        return float(list_weights(queries, query_weight, document_weight)[0].sum())
+        labels = np.zeros(queries.n_rows)
+        return ListLoss(labels, queries, query_weight, document_weight).normaliser
 
 
-class BoundCostSensitiveListMLE:
+class BoundCostSensitiveListMLE(ListLoss):
     """The loss of one data set: O(n) value and gradient, O(n·c) curvature of c columns."""
 
     name: ClassVar[str] = "cost_sensitive_listmle"
@@ -77,24 +78,20 @@ class BoundCostSensitiveListMLE:
         document_weight: FloatArray | None,
     ) -> None:
         _check_labels(y)
-        self.queries = queries
-        weight, mass = list_weights(queries, query_weight, document_weight)
-        self.normaliser = float(weight.sum())
-        labels = counted_labels(y, mass, queries)
-        level = local_levels(labels, queries)
+        super().__init__(y, queries, query_weight, document_weight)
+        level, mass = self._level, self._mass
         n_levels = np.maximum.reduceat(level, queries.offsets[:-1]) + 1
         level_offsets = np.concatenate(([0], np.cumsum(n_levels)))
         slot = np.repeat(level_offsets[:-1], queries.sizes) + level
         count, gain = np.bincount(slot, mass), np.empty(level_offsets[-1])
-        gain[slot] = _gains(labels, queries)
+        gain[slot] = _gains(self._labels, queries)
         log_rise, log_beta, cost = (np.empty(len(gain)) for _ in range(3))
         level_costs(gain, count, level_offsets, k, log_rise, log_beta, cost)
-        cost *= np.repeat(weight, n_levels) / np.log(2.0)
+        cost *= np.repeat(self._weight, n_levels) / np.log(2.0)
         self._query_cost = np.add.reduceat(cost * count, level_offsets[:-1])
         if not self._query_cost.any():
             raise DataError(None, None, NO_PAIRS)
         self._lists = Lists(queries.offsets, level, mass, level_offsets, log_rise, log_beta, cost)
-        self.cuts = split_blocks(queries.offsets)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         n_levels, gradient = len(self._lists.cost), np.empty(len(s))

@@ -578,8 +578,14 @@ def _check(model: LinearModel) -> None:
 def check_entries(content: Mapping[str, Any], written: Mapping[str, Any]) -> None:
     """Refuse a file whose objects have other entries than those that are written for its model."""
     for name, value in plain(written).items():
-        if plain(content[name]) != value:
-            raise DataError(None, None, f"{name}: an entry is missing or unknown")
+        stated = plain(content[name])
+        if stated == value:
+            continue
+        entries = [set(one) if isinstance(one, dict) else set() for one in (stated, value)]
+        for entry in sorted(entries[0] ^ entries[1]):
+            what = "unknown" if entry in entries[0] else "missing"
+            raise DataError(None, None, f"{name}: the entry {entry!r} is {what}")
+        raise DataError(None, None, f"{name}: an entry is missing or unknown")
 
 
 def check_features(model: ModelInputs, columns: Collection[Any]) -> None:

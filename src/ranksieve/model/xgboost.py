@@ -13,7 +13,7 @@ from ranksieve.errors import DataError
 from ranksieve.model.score_functions import LEAF, Linear, ScoreFunction, Tree, WeightedSum
 
 LINKS: dict[str, Any] = {  # of base_score, which the file has on the scale of the labels; else none
-    **dict.fromkeys(("binary:logistic", "reg:logistic", "binary:logitraw"), logit),
+    **dict.fromkeys(("binary:logistic", "reg:logistic"), logit),
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"), np.log),
 }
 

@@ -122,36 +122,50 @@ class Limits:
 
         Σ_{j in S} a_j ≤ νk + λB + Σ_units max(0, Σ_{j of the unit} max(0, a_j − ν) − λ·cost). The best ν is
         found by golden section, the best λ for it by filling the budget with the units worth most per cost.
+        To hold j, its unit is paid and j counts as a_j − ν, whatever its sign; without j its unit lacks that.
         """
-        assert self.costs is not None
-        units, unit = np.unique(self.costs.unit[region.free], return_inverse=True)
-        free, places, money = a[region.free], self.places(region), self.money(region)
-        cost = self.prices(region)[region.free]
-        price = np.zeros(len(units))
-        price[unit] = cost
-
-        def worths(nu: float) -> FloatArray:
-            return np.bincount(unit, np.maximum(0.0, free - nu), len(units)).astype(np.float64)
-
-        def bound(nu: float) -> tuple[float, float]:
-            worth = worths(nu)
-            rate = np.divide(worth, price, out=np.full(len(units), np.inf), where=price > 0)
-            order = np.argsort(-rate, kind="stable")
-            over = np.flatnonzero(np.cumsum(price[order]) > money)
-            lam = float(rate[order[over[0]]]) if len(over) else 0.0
-            return nu * places + lam * money + float(np.sum(np.maximum(0.0, worth - lam * price))), lam
-
-        ends = (0.0, float(np.max(free, initial=0.0)))
-        falling = -np.sort(-free)
-        nus = [0.0, float(falling[min(places, len(falling) - 1)]), _golden(lambda nu: bound(nu)[0], *ends)]
-        nu = min(nus, key=lambda one: bound(one)[0])
-        total, lam = bound(nu)
-        gain, worth = np.maximum(0.0, free - nu), worths(nu)[unit]
-        now = np.maximum(0.0, worth - lam * cost)
+        free = _FreeFeatures(self, a, region)
+        falling = -np.sort(-free.a)
+        prices_of_place = [
+            0.0,
+            float(falling[min(free.places, len(falling) - 1)]),
+            _golden(lambda nu: free.bound(nu)[0], 0.0, float(np.max(free.a, initial=0.0))),
+        ]
+        nu = min(prices_of_place, key=lambda one: free.bound(one)[0])
+        total, lam = free.bound(nu)
+        gain, worth = np.maximum(0.0, free.a - nu), free.worths(nu)[free.unit]
+        now = np.maximum(0.0, worth - lam * free.cost)
         joined, left = np.full(len(a), -np.inf), np.full(len(a), base + total)
-        joined[region.free] = base + total - now + (worth - gain + (free - nu) - lam * cost)
-        left[region.free] = base + total - now + np.maximum(0.0, worth - gain - lam * cost)
+        joined[region.free] = base + total - now + (worth - gain + (free.a - nu) - lam * free.cost)
+        left[region.free] = base + total - now + np.maximum(0.0, worth - gain - lam * free.cost)
         return _over_region(region, base + total, np.minimum(joined, base + total), left)
+
+
+class _FreeFeatures:
+    """The free features of a region with their units (those that are paid for together) and costs."""
+
+    def __init__(self, limits: Limits, a: FloatArray, region: Region) -> None:
+        assert limits.costs is not None
+        units, self.unit = np.unique(limits.costs.unit[region.free], return_inverse=True)
+        self.a, self.cost = a[region.free], limits.prices(region)[region.free]
+        self.places, self.money = limits.places(region), limits.money(region)
+        self.price = np.zeros(len(units))  # of each unit
+        self.price[self.unit] = self.cost
+
+    def worths(self, nu: float) -> FloatArray:
+        """Σ max(0, a_j − ν) of each unit."""
+        worth = np.bincount(self.unit, np.maximum(0.0, self.a - nu), len(self.price))
+        return worth.astype(np.float64)
+
+    def bound(self, nu: float) -> tuple[float, float]:
+        """The least bound at a price of a place, and the price λ of money there."""
+        worth, price = self.worths(nu), self.price
+        rate = np.divide(worth, price, out=np.full(len(price), np.inf), where=price > 0)
+        order = np.argsort(-rate, kind="stable")
+        over = np.flatnonzero(np.cumsum(price[order]) > self.money)
+        lam = float(rate[order[over[0]]]) if len(over) else 0.0
+        rest = float(np.sum(np.maximum(0.0, worth - lam * price)))
+        return nu * self.places + lam * self.money + rest, lam
 
 
 def _over_region(region: Region, total: float, joined: FloatArray, left: FloatArray) -> Most:

@@ -11,7 +11,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.choice.forward import inverse_of
 from ranksieve.kernels.linear import descend
 from ranksieve.objective import Objective, Point
-from ranksieve.subset.limits import Limits, Most, Region
+from ranksieve.subset.limits import Limits, Region
 
 SWEEPS = 200  # of coordinate descent
 TURNS = 50  # for the price of a place, and for the price of money
@@ -141,10 +141,10 @@ def _bisect(above: Callable[[float], bool], low: float, high: float) -> None:
 
 MAX_STEPS = 8  # Newton steps per region
 LEAST_RISE = 0.02  # share of the distance to the best set known that a step must close for another one
-STALE = 3  # steps with the Hessian of another region; then, or if the bound falls, it is computed here
+INHERITED_STEPS = 3  # with the Hessian of the region around this one
 NEAR = 0.8  # a feature whose gradient reaches this share of the threshold takes part in a step
 MOST_COLUMNS = 1000  # of the Hessian: the features of the steepest gradient
-INHERITED = 150  # columns up to which a region's Hessian is computed whole, for the regions within it too
+WHOLE_HESSIAN = 150  # columns up to which a Hessian is computed whole, for the regions within this one too
 LEAST_SHARE = 1e-3  # of the largest weight: as much of a unit's price falls on a feature without weight
 
 
@@ -212,7 +212,7 @@ class Relaxation:
         slack, value = max(0.0, point.slack - error), point.value + error
         if not np.isfinite([*a, slack**2, value]).all():
             a, slack, value = np.zeros(len(a)), 0.0, 1.0
-        most: Most = self.limits.most(a, region)
+        most = self.limits.most(a, region)
 
         def bound(total: FloatArray) -> FloatArray:
             below = np.full(len(total), np.inf)
@@ -235,12 +235,15 @@ class Relaxation:
         enough: float,
         upper: float,
     ) -> Relaxed:
-        """Newton steps towards the best bound of a narrowed region, until it is ``enough`` or hardly rises.
+        """Newton steps towards the best bound of a narrowed region; ``upper`` is the best objective known.
 
-        ``upper`` is the objective of the best set known.
+        Each step bounds the region by the dual point of w, and ends the iteration if the best bound is
+        ``enough`` or the bound hardly rose; then w becomes the minimum of the relaxation with f to second
+        order. The first steps take the given ``hessian``, that of the region around this one, as long as
+        the bound rises; later ones compute it at w, of all columns if these are few, else of those in use.
         """
         best: Relaxed | None = None
-        usable, last, stale = region.inside | region.free, -np.inf, True
+        usable, previous, inherited = region.inside | region.free, -np.inf, True
         point = self.objective.evaluate(np.where(usable, w, 0.0))
         for step in range(MAX_STEPS):
             g = self.objective.gradient(point)
@@ -248,18 +251,18 @@ class Relaxation:
             if best is None or bounds.least > best.bounds.least:
                 shares = self._shares(region, point.w, threshold)
                 best = Relaxed(bounds, point, g, shares, threshold, hessian)
-            rise, last = bounds.least - last, bounds.least
+            rise, previous = bounds.least - previous, bounds.least
             if best.bounds.least >= enough or 0 <= rise < LEAST_RISE * (upper - best.bounds.least):
                 break
-            stale = stale and step < STALE and rise >= 0
-            if not stale and len(self.columns) <= INHERITED:
-                hessian = self.hessian(point)
-                best = replace(best, hessian=hessian)
             near = region.inside | (point.w != 0) | (np.abs(g) >= NEAR * threshold)
             places = np.flatnonzero((usable & near)[self.columns])
             columns = self.columns[places]
-            if stale or len(self.columns) <= INHERITED:
+            inherited = inherited and step < INHERITED_STEPS and rise >= 0
+            if inherited:
                 H = hessian[np.ix_(places, places)]
+            elif len(self.columns) <= WHOLE_HESSIAN:
+                hessian = self.hessian(point)
+                best, H = replace(best, hessian=hessian), hessian[np.ix_(places, places)]
             else:
                 H = self.objective.hessian(point, columns)
             w = np.zeros_like(point.w)
