@@ -242,10 +242,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _set(self, origin: Origin, fitted: Attributes) -> None:
         """Take over what was learned, in place of what was learned before."""
-        parameters = set(self.get_params(deep=False))
-        for name in [name for name in vars(self) if name not in parameters]:
-            delattr(self, name)
-        self.__dict__.update(origin.attributes, **fitted)
+        for name in getattr(self, "_fitted_names", ()):
+            self.__dict__.pop(name, None)
+        attributes = {**origin.attributes, **fitted}
+        self.__dict__.update(attributes, _fitted_names=tuple(attributes))
         self._fit_parameters = self._stated_parameters()
 
     def _loss(self) -> Loss | None:
