@@ -16,11 +16,11 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.model.foreign import read_model
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.scaling import ScaleWarning
-from ranksieve.rankers.base import LinearRanker, Ranker
+from ranksieve.rankers.base import Ranker
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 
-PUBLIC = {name: getattr(rs, name) for name in rs.__all__}
+PUBLIC = {name: getattr(place, name) for place in (rs, rs.baselines) for name in place.__all__}
 RANKERS = {name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and issubclass(kind, Ranker)}
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {
@@ -89,7 +89,7 @@ def test_the_same_as_preparing_by_hand(name, fitted):
 
 def test_it_makes_a_difference(name, fitted):
     filled = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
-    told = pytest.warns(ScaleWarning) if RANKERS[name].scale_matters else nullcontext()
+    told = pytest.warns(ScaleWarning) if ranker(name).can("scale") else nullcontext()
     with told:
         other = ranker(name, normalise="none", missing="zero").fit(filled)
     if name not in ("RankBoost", "LambdaMART"):  # thresholds do not care about scales
@@ -141,7 +141,7 @@ def test_holes_are_refused_on_demand(name, fitted):
     with refused_data() as info:
         strict.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
     assert "feature f" in info.value.reason
-    used = int(fitted.support_[0]) if isinstance(fitted, LinearRanker) else 0
+    used = int(fitted.support_[0]) if fitted.can("linear") else 0
     infinite = TEST.X.copy()
     infinite[0, used] = np.inf
     with refused_data() as info:
@@ -188,7 +188,7 @@ def test_missing_is_a_feature_of_its_own(name, tmp_path):
     np.testing.assert_array_equal(scores, wanted.predict(frame))
     sparse = TEST.replace_features(sp.csr_array(TEST.X))
     np.testing.assert_allclose(scores, wanted.predict(sparse), rtol=1e-12, atol=1e-12)
-    if isinstance(wanted, LinearRanker):
+    if wanted.can("linear"):
         model = wanted.to_model()
         model.save(tmp_path / "model.json")
         np.testing.assert_array_equal(read_model(tmp_path / "model.json").predict(TEST), scores)
