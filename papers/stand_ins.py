@@ -27,7 +27,7 @@ from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.rankers import FenchelRank, FSMRank, MinBatSRank, SparseListMLE, SparseRankSVM
-from ranksieve.rankers.base import LinearRanker
+from ranksieve.rankers.base import Ranker
 from ranksieve.synthetic import labels_of_best, noisy_scores, planted_features
 
 STAND_INS_FOLDER = "stand_ins"  # of a folder of results
@@ -105,7 +105,7 @@ def measure_stand_in(name: str) -> dict[str, Any]:
     best = int(np.argmax(chooser.validation(path.coefs)))
     alpha, radius = float(path.alphas[best]), float(np.abs(path.coefs[best]).sum())
     n_pairs = make_objective(train).loss.normaliser
-    single: dict[str, list[LinearRanker]] = {
+    single: dict[str, list[Ranker]] = {
         "RankSVM-ℓ1": [SparseRankSVM("l1", alpha)],
         "RankSVM-log": [SparseRankSVM("log", alpha * by) for by in FACTORS],
         "RankSVM-ℓ0.5": [SparseRankSVM("lp", alpha * by) for by in FACTORS],
@@ -125,7 +125,7 @@ def measure_stand_in(name: str) -> dict[str, Any]:
     return {"shape": shape | levels, "alpha": alpha, "runs": runs, "subgradient": _subgradient(fold, runs)}
 
 
-def _chosen_run(rankers: list[LinearRanker], fold: Fold, chooser: Chooser) -> dict[str, Any]:
+def _chosen_run(rankers: list[Ranker], fold: Fold, chooser: Chooser) -> dict[str, Any]:
     fitted = [timed_fit(ranker, fold.train) for ranker in rankers]
     best = int(np.argmax(chooser.validation([ranker.coef_ for ranker, _ in fitted])))
     ranker, seconds = fitted[best]

@@ -24,7 +24,7 @@ from ranksieve.methods import METHODS, Method, find_method, parameter_grid
 from tests.refusals import refused_parameter
 from tests.test_cli import refused, run
 
-LINEAR = [name for name, method in METHODS.items() if method.linear and not method.uses_valid]
+LINEAR = [name for name, method in METHODS.items() if method.linear and not method.can("valid")]
 FAST = {
     "stabilityselection": {"n_subsamples": 6},
     "tgrank": {"max_iter": 200},

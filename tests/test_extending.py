@@ -20,14 +20,14 @@ from ranksieve.experiment import bench
 from ranksieve.export import EXPORTS
 from ranksieve.export.base import Product, Target
 from ranksieve.io.load import FILE_FORMATS, FileFormat
-from ranksieve.losses import LOSSES
+from ranksieve.losses import LOSSES, SquaredHinge
 from ranksieve.losses.squared_hinge import FewLabels
 from ranksieve.methods import METHODS, Method
 from ranksieve.metrics import METRICS, Metric
 from ranksieve.objective import make_objective
 from ranksieve.penalties import PENALTIES
 from ranksieve.penalties.base import Sloped, Slopes
-from ranksieve.rankers.base import SolvedRanker
+from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.parameters import Positive
 from ranksieve.solvers import SOLVERS, Problem, ProxNewton, Solver
 from tests.refusals import refused_parameter
@@ -159,16 +159,19 @@ def test_a_solver(data, monkeypatch):
 
 
 @dataclass(eq=False, repr=False)
-class ToyRank(SolvedRanker):
+class ToyRank(Ranker):
     """The squared hinge with ℓ1 by the solver above."""
 
     alpha: Positive = 0.05
     tol: Positive = 1e-4
 
-    def _problem(self, data, query_weight):
-        return Problem(make_objective(data, "squared_hinge", query_weight), PENALTIES["l1"](self.alpha))
+    def _loss(self):
+        return SquaredHinge()
 
-    def _solver(self, problem):
+    def _penalty(self, objective):
+        return PENALTIES["l1"](self.alpha)
+
+    def _solver(self, problem, data):
         return CoordinateDescent(self.tol)
 
 

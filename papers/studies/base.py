@@ -27,14 +27,14 @@ from ranksieve.metrics import Evaluator
 from ranksieve.metrics.significance import paired_t
 from ranksieve.model.linear import linear_scores, linear_scores_of_models
 from ranksieve.prepare.scaling import ScaleWarning
-from ranksieve.rankers.base import LinearRanker
+from ranksieve.rankers.base import Ranker
 
 METRIC = "ndcg@10"
 ACCURACY = (*(heading(metric) for metric in TABLE_METRICS), "sparsity")
 
 Measure = Callable[[Fold, str], Mapping[str, Any]]
 Outcome = Mapping[str, Any]
-AnyRanker = TypeVar("AnyRanker", bound=LinearRanker)
+AnyRanker = TypeVar("AnyRanker", bound=Ranker)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
 from ranksieve.penalties import L1
 from ranksieve.rankers import FenchelRank
-from ranksieve.rankers.base import SolvedRanker
+from ranksieve.rankers.base import Ranker
 from ranksieve.solvers import Problem, ProxNewton
 
 C = 0.1  # of TGRank in Table 6
@@ -45,7 +45,7 @@ def race(train: Dataset, alpha: float, max_iter: int = MAX_ITER) -> dict[str, An
     problem = Problem(make_objective(train), L1(alpha))
     best = ProxNewton(1e-6).solve(problem)
     radius = float(np.abs(best.w).sum())
-    rankers: dict[str, SolvedRanker] = {"TGRank": TGRank(alpha, max_iter=max_iter)}
+    rankers: dict[str, Ranker] = {"TGRank": TGRank(alpha, max_iter=max_iter)}
     if radius > 0:
         rankers["FenchelRank"] = FenchelRank(radius, tol=TOL, max_iter=max_iter)
     found: dict[str, Any] = {
