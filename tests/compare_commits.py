@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
-import inspect
 import io
 import os
 import pickle
@@ -147,7 +146,8 @@ def method_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
     data, valid = drawn(), drawn(12, seed=1)
     for name, method in METHODS.items():
-        options = {"valid": valid} if "valid" in inspect.signature(method.make().fit).parameters else {}
+        uses_valid = method.can("valid") if hasattr(method, "can") else method.uses_valid
+        options = {"valid": valid} if uses_valid else {}
         yield f"method {name}", lambda method=method, options=options: fitted(method.make(), data, **options)
 
 

@@ -20,7 +20,7 @@ from ranksieve.experiment import bench
 from ranksieve.export import EXPORTS
 from ranksieve.export.base import Product, Target
 from ranksieve.io.load import FILE_FORMATS, FileFormat
-from ranksieve.losses import LOSSES
+from ranksieve.losses import LOSSES, SquaredHinge
 from ranksieve.losses.squared_hinge import FewLabels
 from ranksieve.methods import METHODS, Method
 from ranksieve.metrics import METRICS, Metric
@@ -165,7 +165,7 @@ class ToyRank(Ranker):
     tol: Positive = 1e-4
 
     def _loss(self):
-        return LOSSES["squared_hinge"]()
+        return SquaredHinge()
 
     def _penalty(self, objective):
         return PENALTIES["l1"](self.alpha)

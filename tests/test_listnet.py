@@ -17,7 +17,7 @@ from ranksieve.methods import parameter_grid
 from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
-from ranksieve.rankers.sparse_listmle import squared_radii
+from ranksieve.rankers.linear import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter

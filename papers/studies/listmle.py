@@ -35,6 +35,7 @@ from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.linear import squared_radii
 from ranksieve.solvers import Problem, ProximalGradient, ProxNewton
 
 ALPHAS = decades(-1, -7)

@@ -81,8 +81,7 @@ def test_others_refuse_in_one_sentence(name, data, valid):
 def test_weights_may_come_with_arrays(name, data, valid):
     weight = how_often(1, data).astype(float)
     arrays = ranker(name).fit(data.X, data.y, data.qid, document_weight=weight)
-    whole = ranker(name).fit(weighted(data, weight))
-    assert arrays._origin.fingerprints == whole._origin.fingerprints
+    assert arrays._origin.fingerprints == ranker(name).fit(weighted(data, weight))._origin.fingerprints
     with refused_parameter("document_weight", weight):
         ranker(name).fit(data, document_weight=weight)
     with refused_data() as info:

@@ -18,16 +18,17 @@ from ranksieve.prepare import Preparation
 from ranksieve.prepare.scaling import ScaleWarning
 from ranksieve.rankers.base import Ranker
 from tests.conftest import random_dataset
+from tests.rankers import of_size
 from tests.refusals import refused_data, refused_parameter
 
 PUBLIC = {name: getattr(place, name) for place in (rs, rs.baselines) for name in place.__all__}
 RANKERS = {name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and issubclass(kind, Ranker)}
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {
-    "k": 3, "t": 3, "K": 5, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
+    "k": 3, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
     "cv": 2, "metric": "ndcg@5", "profile": "standard",
 }  # fmt: skip
-FEW_POINTS = {"GridRanker": {"method": "ranksvm"}}  # of a grid
+FEW_POINTS = {"GridRanker": {"method": "ranksvm"}, "FBPCRank": {"max_features": 5}}  # of a grid
 SCALES = np.array([1e3, 1e-3, 1.0, 1e2, 1e-2, 30.0])  # 10⁶ apart
 
 
@@ -44,7 +45,7 @@ TRAIN, TEST = with_holes(31, 14), with_holes(32, 8)
 def ranker(name, **parameters):
     kind = RANKERS[name]
     wanted = {key: value for key, value in SMALL.items() if key in kind().get_params(deep=False)}
-    return kind(**wanted, **FEW_POINTS.get(name, {}), **parameters)
+    return kind(**wanted, **of_size(kind, 3), **FEW_POINTS.get(name, {}), **parameters)
 
 
 @pytest.fixture(params=RANKERS, scope="module")
@@ -89,7 +90,7 @@ def test_the_same_as_preparing_by_hand(name, fitted):
 
 def test_it_makes_a_difference(name, fitted):
     filled = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
-    told = pytest.warns(ScaleWarning) if ranker(name).can("scale") else nullcontext()
+    told = pytest.warns(ScaleWarning) if RANKERS[name]().can("scale") else nullcontext()
     with told:
         other = ranker(name, normalise="none", missing="zero").fit(filled)
     if name not in ("RankBoost", "LambdaMART"):  # thresholds do not care about scales
