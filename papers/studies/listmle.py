@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ranksieve.rankers.linear import squared_radii
 
 from papers.studies.base import (
     ACCURACY,
