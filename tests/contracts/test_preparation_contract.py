@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from inspect import isabstract
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,11 @@ from tests.rankers import of_size
 from tests.refusals import refused_data, refused_parameter
 
 PUBLIC = {name: getattr(place, name) for place in (rs, rs.baselines) for name in place.__all__}
-RANKERS = {name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and issubclass(kind, Ranker)}
+RANKERS = {
+    name: kind
+    for name, kind in PUBLIC.items()
+    if isinstance(kind, type) and issubclass(kind, Ranker) and not isabstract(kind)
+}
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {
     "k": 3, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
