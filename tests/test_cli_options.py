@@ -107,7 +107,7 @@ def test_shortened_lists(most, said):
         ("fit", (), "choose `missing='zero'` or keep", "choose --missing zero or keep"),
         ("fit", (), "`max_cost=3` needs `feature_costs`", "--max-cost 3 needs --costs"),
         ("fit", (), "`must_have`: unknown feature 'must_have'", "--must-have: unknown feature 'must_have'"),
-        ("fit", (), "`qid` and `warm_start`", "--qid-column and --from"),
+        ("fit", (), "`qid` and `previous`", "--qid-column and --from"),
         ("fit", (), "`tol=1`", "tol=1"),
         ("fit", ("tol=1",), "`tol=1` and `tol`", "--set tol=1 and --set tol"),
         ("fit", ("metric=5",), "`metric='5'`", "--set metric=5"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from inspect import isabstract
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ PUBLIC = {name: getattr(place, name) for place in (rs, rs.baselines) for name in
 RANKERS = {
     name: kind
     for name, kind in PUBLIC.items()
-    if isinstance(kind, type) and issubclass(kind, Ranker) and not isabstract(kind)
+    if isinstance(kind, type) and issubclass(kind, Ranker) and kind is not FeatureSelector
 }
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {
