@@ -634,9 +634,9 @@ def test_weights_of_the_l1_that_make_anything_optimal_are_printed():
     assert next(one for one in found.verdicts if one.claim == "weights").holds, "true of that problem"
     assert "ℓ1 weights f1 " in found.problem
     content = json.loads(honest("l1 with weights"))
-    assert statement(model_from_dict(content)).endswith("weights = 1, 2, 0.5, 1, 1, 3, 1, 1.")
-    content["parameters"]["weights"].append("inf")
-    assert statement(model_from_dict(content)).endswith("weights = 9 numbers from 0.5 to inf.")
+    assert statement(model_from_dict(content)).endswith("l1_weights = 1, 2, 0.5, 1, 1, 3, 1, 1.")
+    content["parameters"]["l1_weights"].append("inf")
+    assert statement(model_from_dict(content)).endswith("l1_weights = 9 numbers from 0.5 to inf.")
 
 
 @pytest.mark.parametrize(
