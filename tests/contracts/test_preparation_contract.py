@@ -22,7 +22,11 @@ from tests.rankers import of_size
 from tests.refusals import refused_data, refused_parameter
 
 PUBLIC = {name: getattr(place, name) for place in (rs, rs.baselines) for name in place.__all__}
-RANKERS = {name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and issubclass(kind, Ranker)}
+RANKERS = {
+    name: kind
+    for name, kind in PUBLIC.items()
+    if isinstance(kind, type) and issubclass(kind, Ranker) and kind is not FeatureSelector
+}
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {
     "k": 3, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
