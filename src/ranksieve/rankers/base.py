@@ -249,7 +249,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for name in getattr(self, "_fitted", ()):
             delattr(self, name)
         attributes = {**origin.attributes, **fitted}
-        vars(self).update(attributes, _fitted=tuple(attributes))
+        self.__dict__.update(attributes, _fitted=tuple(attributes))
         self._fit_parameters = self._stated_parameters()
 
     def _loss(self) -> Loss | None:
