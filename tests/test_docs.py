@@ -75,7 +75,7 @@ def test_the_page_of_certificates_says_what_a_method_proves(name):
     kind = next(kind for kind, holds in kinds.items() if holds)
     text = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
     rows = {row.split(" | ")[0].lstrip("| "): row for row in text.splitlines() if row.startswith("|")}
-    assert re.search(rf"(?<![\w-]){method.title}(?![\w-])", rows[kind])
+    assert re.search(rf"(?<![\w-]){re.escape(method.title)}(?![\w-])", rows[kind])
 
 
 def test_the_readme_names_the_commands_without_json():
