@@ -36,9 +36,9 @@ PLACES = (
     "ranksieve", "ranksieve.baselines", "ranksieve.io", "ranksieve.rankers", "ranksieve.estimators",
     "ranksieve.selection", "ranksieve.losses", "ranksieve.baselines.modified_huber",
 )  # fmt: skip
-RENAMED: dict[str, tuple[str, ...]] = {"GridRanker": ("GridRanker",)}
+RENAMED: dict[str, tuple[str, ...]] = {"GridRanker": ("BudgetedRanker",)}
 TIMES = re.compile(r"\b[0-9.]+ (s|ms|seconds|minutes)\b")
-ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", "alpha_", "ridge_", "bound_")
+ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", "ridge_", "bound_")
 
 
 def find(name: str) -> Any:
@@ -83,8 +83,10 @@ def facts(ranker: Any, data: Any) -> dict[str, Any]:
     known = {name: getattr(ranker, name) for name in ATTRIBUTES if hasattr(ranker, name)}
     known["scores"] = ranker.predict(data)
     known["model"] = ranker.to_model().to_dict()
-    if (confidence := getattr(ranker, "confidence_", None)) is not None:
-        known["held out"] = confidence.mean
+    if (choice := getattr(ranker, "choice_", None)) is not None:
+        known["held out"] = choice.validation.mean[choice.index]
+    elif hasattr(ranker, "validation_"):  # before there was a choice
+        known["held out"] = ranker.validation_.mean[ranker.chosen_]
     return known
 
 
@@ -95,6 +97,11 @@ def fitted(ranker: Any, data: Any, *args: Any, **options: Any) -> dict[str, Any]
 def path_facts(path: Any) -> dict[str, Any]:
     names = ("alphas", "coefs", "objectives", "gaps", "n_iter", "converged", "feature_names")
     return {name: getattr(path, name) for name in names}
+
+
+def frontier_facts(frontier: Any) -> dict[str, Any]:
+    names = ("families", "coefs", "mean", "standard_error", "n_features", "costs", "optimal")
+    return {name: getattr(frontier, name) for name in names}
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
@@ -139,7 +146,8 @@ def method_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
     data, valid = drawn(), drawn(12, seed=1)
     for name, method in METHODS.items():
-        options = {"valid": valid} if method.uses_valid else {}
+        uses_valid = method.can("valid") if hasattr(method, "can") else method.uses_valid
+        options = {"valid": valid} if uses_valid else {}
         yield f"method {name}", lambda method=method, options=options: fitted(method.make(), data, **options)
 
 
@@ -173,7 +181,7 @@ def choice_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     grid = find("GridRanker")
     yield "grid of FenchelRank", lambda: fitted(grid("fenchelrank", max_features=4), data, valid=valid)
     frontier = find("frontier")
-    yield "frontier", lambda: repr(frontier(data, feature_costs=costs, cv=3))
+    yield "frontier", lambda: frontier_facts(frontier(data, feature_costs=costs, cv=3))
     model = ranker(max_features=3, cv=3).fit(data).to_model()
     yield "scorecard", lambda: find("make_scorecard")(model, data).to_dict()
     yield "verification", lambda: [str(one) for one in find("verify")(model, data).verdicts]

@@ -90,7 +90,9 @@ def test_what_no_training_row_lacked_must_be_there(model):
 
 def test_a_model_that_uses_no_feature(tmp_path):
     for ranker in (rs.baselines.LambdaMART(3, min_leaf_docs=10**6), rs.baselines.RankBoost(3)):
-        data = DATA if isinstance(ranker, rs.baselines.LambdaMART) else rs.Dataset(0 * DATA.X, DATA.y, DATA.qid)
+        data = (
+            DATA if isinstance(ranker, rs.baselines.LambdaMART) else rs.Dataset(0 * DATA.X, DATA.y, DATA.qid)
+        )
         ranker.fit(data).to_model().save(tmp_path / "model.json")
         model = rs.read_model(tmp_path / "model.json")
         assert model.names == []

@@ -28,6 +28,7 @@ def chosen(max_features: int | None = None, **sure: float) -> SimpleNamespace:
         choice_=SimpleNamespace(
             confidence=Confidence(**{**SURE, **sure}),
             validation=SimpleNamespace(metric="ndcg@10", profile=PROFILES["standard"]),
+            n_candidates=40,
             budget=Budget(max_features),
             family=SimpleNamespace(label="l1"),
         ),

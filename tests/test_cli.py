@@ -247,7 +247,7 @@ def test_a_fit_that_chooses_no_feature_says_so(home, here):
         "--method",
         "fbpcrank",
         "--set",
-        "eps=1000",
+        "tol=1000",
         "-o",
         "m.json",
         "--report",
@@ -257,7 +257,7 @@ def test_a_fit_that_chooses_no_feature_says_so(home, here):
     assert rs.load_model("m.json").terms == ()
     assert f"FBPCRank uses none of the {n_features} features, so all scores are equal." in result.stdout
     assert "Wrote m.json and r.html." in result.stdout
-    assert "--set eps=" in result.stderr
+    assert "--set tol=" in result.stderr
     assert "None was chosen, so all scores are equal." in Path("r.html").read_text()
 
 

@@ -126,7 +126,9 @@ def test_how_the_choice_was_made():
 
 def test_how_other_methods_are_chosen():
     data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, seed=0)
-    budgeted = rs.GridRanker("ranksvm-l1", max_features=2, cv=3)
-    assert how_chosen(budgeted, data, None) == "by 3-fold cross-validation over the training queries"
-    assert how_chosen(budgeted, data, "v.txt") == "on v.txt"
+    data, valid = data.select_queries(range(8)), data.select_queries(range(8, 12))
+    ranker = rs.GridRanker("ranksvm-l1", max_features=2, cv=3)
+    crossed = "by 3-fold cross-validation over the training queries"
+    assert how_chosen(ranker.fit(data), data, None) == crossed
+    assert how_chosen(ranker.fit(data, valid=valid), data, "v.txt") == "on v.txt"
     assert how_chosen(rs.FenchelRank(), data, None) == ""

@@ -73,7 +73,7 @@ def test_a_registered_command_is_its_own_body():
 
 
 @pytest.mark.parametrize(
-    ("method", "uses_valid", "rounds"),
+    ("method", "takes_valid", "rounds"),
     [
         ("sparseranker", True, ""),
         ("fenchelrank", False, "max_iter"),
@@ -81,14 +81,14 @@ def test_a_registered_command_is_its_own_body():
         ("gas", False, ""),
     ],
 )
-def test_what_drives_the_progress_bar_of_a_method(method, uses_valid, rounds):
+def test_what_drives_the_progress_bar_of_a_method(method, takes_valid, rounds):
     entry = find_method(method)
-    assert (entry.uses_valid, entry.rounds) == (uses_valid, rounds)
+    assert (entry.can("valid"), entry.rounds) == (takes_valid, rounds)
     told: list[tuple[int, int]] = []
     ranker = entry.make()
     given = fit.reporters(entry, ranker, lambda *count: told.append(count))
     assert fit.reporters(entry, ranker, None) == {}
-    assert list(given) == (["progress"] if uses_valid else ["callback"] if rounds else [])
+    assert list(given) == (["progress"] if takes_valid else ["callback"] if rounds else [])
     if rounds:
         given["callback"](3, None, 0.0, 0.0)
         assert told == [(3, getattr(ranker, rounds))]
@@ -107,7 +107,7 @@ def test_shortened_lists(most, said):
         ("fit", (), "choose `missing='zero'` or keep", "choose --missing zero or keep"),
         ("fit", (), "`max_cost=3` needs `feature_costs`", "--max-cost 3 needs --costs"),
         ("fit", (), "`must_have`: unknown feature 'must_have'", "--must-have: unknown feature 'must_have'"),
-        ("fit", (), "`qid` and `warm_start`", "--qid-column and --from"),
+        ("fit", (), "`qid` and `previous`", "--qid-column and --from"),
         ("fit", (), "`tol=1`", "tol=1"),
         ("fit", ("tol=1",), "`tol=1` and `tol`", "--set tol=1 and --set tol"),
         ("fit", ("metric=5",), "`metric='5'`", "--set metric=5"),

@@ -106,7 +106,7 @@ def test_other_methods_and_files_are_refused(here):
         assert refusal.facts == ("method", method)
         assert "choose minbatsrank, or leave --stream out" in refusal
     assert refused("fit", "train.parquet", *STREAM).facts == ("train.parquet", None)
-    assert [name for name, method in METHODS.items() if method.streams] == ["minbatsrank"]
+    assert [name for name, method in METHODS.items() if method.can("stream")] == ["minbatsrank"]
 
 
 PEAK = """

@@ -96,7 +96,7 @@ def test_json(tmp_path):
 
 
 def test_quick_fits_nothing(monkeypatch):
-    monkeypatch.setattr(rs.SparseRanker, "fit", None)
+    monkeypatch.setattr(rs.SparseRanker, "_fit", None)
     text = run("verify", "model.json", "train.txt", *VALID, "--quick").stdout
     assert rows(text) == dict.fromkeys(CLAIMS, "yes") | {HELD_OUT: "not checked"}
     assert text.splitlines()[-1] == "5 of 6 claims hold, 1 not checked."

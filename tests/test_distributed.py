@@ -261,7 +261,12 @@ def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
 
 
 def test_others_say_what_works(parted):
-    for learner in (rs.baselines.RankBoost(), rs.FSMRank(), rs.baselines.CSRankSVM(), rs.baselines.LambdaMART()):
+    for learner in (
+        rs.baselines.RankBoost(),
+        rs.FSMRank(),
+        rs.baselines.CSRankSVM(),
+        rs.baselines.LambdaMART(),
+    ):
         with refused_data() as info:
             learner.fit(parted)
         assert type(learner).__name__ in info.value.reason

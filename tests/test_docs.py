@@ -75,7 +75,7 @@ def test_the_page_of_certificates_says_what_a_method_proves(name):
     kind = next(kind for kind, holds in kinds.items() if holds)
     text = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
     rows = {row.split(" | ")[0].lstrip("| "): row for row in text.splitlines() if row.startswith("|")}
-    assert re.search(rf"(?<![\w-]){method.title}(?![\w-])", rows[kind])
+    assert re.search(rf"(?<![\w-]){re.escape(method.title)}(?![\w-])", rows[kind])
 
 
 def test_the_readme_names_the_commands_without_json():
@@ -91,7 +91,7 @@ def test_the_page_of_scale_names_what_works_on_a_cluster():
     works = text.split("**What works**:")[1].split("Coefficients agree")[0]
     kinds = ranker_classes().values()
     assert {one for one in re.findall(r"`(\w+)`", works) if one[0].isupper()} == {
-        kind.__name__ for kind in kinds if getattr(kind, "works_in_parts", False)
+        kind.__name__ for kind in kinds if kind().can("distributed")
     }
     commands = typer.main.get_command(app).commands
     named = re.search(r"listed below, and (.*?) have `--cluster`", text)[1]

@@ -20,14 +20,14 @@ from ranksieve.experiment import bench
 from ranksieve.export import EXPORTS
 from ranksieve.export.base import Product, Target
 from ranksieve.io.load import FILE_FORMATS, FileFormat
-from ranksieve.losses import LOSSES
+from ranksieve.losses import LOSSES, SquaredHinge
 from ranksieve.losses.squared_hinge import FewLabels
 from ranksieve.methods import METHODS, Method
 from ranksieve.metrics import METRICS, Metric
 from ranksieve.objective import make_objective
 from ranksieve.penalties import PENALTIES
 from ranksieve.penalties.base import Sloped, Slopes
-from ranksieve.rankers.base import SolvedRanker
+from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.parameters import Positive
 from ranksieve.solvers import SOLVERS, Problem, ProxNewton, Solver
 from tests.refusals import refused_parameter
@@ -104,9 +104,8 @@ def test_a_penalty(data, monkeypatch):
 
 def halved(task, path):
     """The models of the path with half their weights: they rank alike."""
-    models = replace(path.models, coefs=path.models.coefs / 2)
-    without = None if path.without is None else path.without / 2
-    return replace(path, label="halved", models=models, without=without)
+    candidates = [replace(one, coef=one.coef / 2, fold_coefs=one.fold_coefs / 2) for one in path.candidates]
+    return replace(path, label="halved", candidates=candidates, validation=None)
 
 
 def test_a_family(data, monkeypatch):
@@ -159,16 +158,19 @@ def test_a_solver(data, monkeypatch):
 
 
 @dataclass(eq=False, repr=False)
-class ToyRank(SolvedRanker):
+class ToyRank(Ranker):
     """The squared hinge with ℓ1 by the solver above."""
 
     alpha: Positive = 0.05
     tol: Positive = 1e-4
 
-    def _problem(self, data, query_weight):
-        return Problem(make_objective(data, "squared_hinge", query_weight), PENALTIES["l1"](self.alpha))
+    def _loss(self):
+        return SquaredHinge()
 
-    def _solver(self, problem):
+    def _penalty(self, objective):
+        return PENALTIES["l1"](self.alpha)
+
+    def _solver(self, problem, data):
         return CoordinateDescent(self.tol)
 
 
@@ -269,4 +271,4 @@ def test_lists_read_the_tables(monkeypatch):
 
 def test_every_class_of_the_table_is_a_public_name():
     kinds = {type(method.make()).__name__ for method in METHODS.values()}
-    assert kinds <= set(rs.__all__)
+    assert kinds <= {*rs.__all__, *rs.baselines.__all__}

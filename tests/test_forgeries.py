@@ -67,7 +67,7 @@ def fits_are_remembered(monkeypatch):
                 known[key] = ranker.fit(data, **given)
             return known[key]
 
-        return SimpleNamespace(uses_valid=ranker.uses_valid, fit=fit)
+        return SimpleNamespace(can=ranker.can, fit=fit)
 
     monkeypatch.setattr(case, "chooser_of", chooser)
 
@@ -582,7 +582,7 @@ OF_CHOSEN: dict[str, Forge] = {
     "a metric under another name": lambda c: c.update(metrics={"held-out ndcg@5 (letor)": 0.999}),
     "training metric": lambda c: c.update(metrics={"training ndcg@5 (standard)": 0.999}),
     "validation data that were not": update("data", valid="0" * 16),
-    "a model before that was not": update("data", warm_start="0" * 16),
+    "a model before that was not": update("data", previous="0" * 16),
     "another family": update("certificate", family="refitted"),
     "another strength": lambda c: c["certificate"].update(alpha=2.0 * c["certificate"].get("alpha", 1.0)),
     "fewer candidates": update("parameters", families=["refitted"]),
@@ -634,9 +634,9 @@ def test_weights_of_the_l1_that_make_anything_optimal_are_printed():
     assert next(one for one in found.verdicts if one.claim == "weights").holds, "true of that problem"
     assert "ℓ1 weights f1 " in found.problem
     content = json.loads(honest("l1 with weights"))
-    assert statement(model_from_dict(content)).endswith("weights = 1, 2, 0.5, 1, 1, 3, 1, 1.")
-    content["parameters"]["weights"].append("inf")
-    assert statement(model_from_dict(content)).endswith("weights = 9 numbers from 0.5 to inf.")
+    assert statement(model_from_dict(content)).endswith("l1_weights = 1, 2, 0.5, 1, 1, 3, 1, 1.")
+    content["parameters"]["l1_weights"].append("inf")
+    assert statement(model_from_dict(content)).endswith("l1_weights = 9 numbers from 0.5 to inf.")
 
 
 @pytest.mark.parametrize(

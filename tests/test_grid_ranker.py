@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from ranksieve.methods import METHODS, Method, find_method, parameter_grid
 from tests.refusals import refused_parameter
 from tests.test_cli import refused, run
 
-LINEAR = [name for name, method in METHODS.items() if method.linear and not method.uses_valid]
+LINEAR = [name for name, method in METHODS.items() if method.linear and not method.can("valid")]
 FAST = {
     "stabilityselection": {"n_subsamples": 6},
     "tgrank": {"max_iter": 200},
@@ -173,11 +174,11 @@ def test_what_is_fixed_is_not_chosen(parts):
     assert fixed.points_ == [{"C": 3.0}]
     assert fixed.to_model().chosen_by is None
     half = rs.GridRanker("gas", 2, parameters={"C": 3.0}).fit(train, valid=valid)
-    assert half.points_ == [{"k": 2, "C": 3.0}]
-    cut = rs.GridRanker("gas", 2, parameters={"k": 7, "C": 3.0}).fit(train, valid=valid)
+    assert half.points_ == [{"max_features": 2, "C": 3.0}]
+    cut = rs.GridRanker("gas", 2, parameters={"max_features": 7, "C": 3.0}).fit(train, valid=valid)
     assert np.array_equal(cut.coef_, half.coef_)
-    wide = rs.GridRanker("gas", parameters={"k": 99, "C": 1.0}).fit(train, valid=valid)
-    assert wide.to_model().parameters["k"] == train.n_features
+    wide = rs.GridRanker("gas", parameters={"max_features": 99, "C": 1.0}).fit(train, valid=valid)
+    assert wide.to_model().parameters["max_features"] == train.n_features
 
 
 def test_the_grid_is_the_papers_where_fits_start_from_one_another(parts):
@@ -316,9 +317,12 @@ def test_fit_within_a_number_of_features(method, here):
     assert 1 <= len(model.terms) <= 2
     assert model.chosen_by == {"metric": "map", "profile": "letor"}
     value = model.metrics["held-out map (letor)"]
-    assert f"Held-out map (letor): {value:.4f}, chosen on vali.txt." in text
+    headline = rf"Held-out MAP \(letor profile\): {value:.4f}, 95 % interval .* queries, chosen on vali.txt\."
     page = Path("r.html").read_text(encoding="utf-8")
-    assert f"Held-out map (letor) is <strong>{value:.4f}</strong>, chosen on vali.txt." in page
+    assert re.search(headline, text)
+    assert re.search(headline, page)
+    assert "chosen again" in text
+    assert "statistically tied" in text
     assert all(term.name in page for term in model.terms)
 
 
@@ -361,6 +365,7 @@ def test_validation_data_only_measure_where_all_is_fixed(here):
     assert (model.parameters["C"], model.parameters["normalise"]) == (2, "z")
     assert model.chosen_by is None
     assert "measured on vali.txt." in text
+    assert "statistically tied" not in text
 
 
 def test_without_any_wish_a_method_is_fitted_as_its_defaults_say(here):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ranksieve.rankers.sparse_listmle import squared_radii
 from scipy.optimize import minimize
 
 from ranksieve.baselines import CSListMLE, ListNet
@@ -18,6 +17,7 @@ from ranksieve.methods import parameter_grid
 from ranksieve.objective import LocalObjective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.linear import squared_radii
 from tests.conftest import random_dataset
 from tests.protocol import five_fold
 from tests.refusals import refused_data, refused_parameter

@@ -129,7 +129,16 @@ def test_blocks_within_blocks_come_to_an_end():
     assert found == [[[a, a + 2, a + 4] for a in range(0, 55, 5)]]
 
 
-@pytest.mark.parametrize("kind", [rs.FSMRank, rs.baselines.FSMSVM, rs.baselines.FBPCRank, rs.baselines.BFSWrapper, rs.baselines.GreedyRankRLS])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        rs.FSMRank,
+        rs.baselines.FSMSVM,
+        rs.baselines.FBPCRank,
+        rs.baselines.BFSWrapper,
+        rs.baselines.GreedyRankRLS,
+    ],
+)
 @pytest.mark.full
 def test_fits_end_with_more_threads_than_cores_and_several_at_once(kind):
     data = rs.make_ranking(120, 12, 3, docs_per_query=(35, 45), seed=1)

@@ -230,7 +230,7 @@ def test_an_indicator_costs_what_its_feature_costs_and_both_cost_it_once():
 def test_indicators_go_by_name_and_are_free_of_signs():
     signs, name = {"rating": "+"}, "budget is missing"
     bound = rs.SparseRanker(missing="indicator", signs=signs, must_have=[name], **QUICK).fit(TRAIN)
-    assert bound.coef_[list(bound.choice_.family.feature_names).index(name)] < 0
+    assert bound.coef_[list(bound.choice_.feature_names).index(name)] < 0
     without = rs.SparseRanker(missing="indicator", must_not=[name], **QUICK).fit(TRAIN)
     assert name not in without.to_model().names
     assert rs.selection_frequency(without, TRAIN, 3).shape == (6,)

@@ -98,7 +98,9 @@ def test_gas_measures_and_chooses(data):
         fitted = GAS(max_features=4, importance=importance, c=0.1).fit(data)
         s, A = feature_importance(importance, data), feature_similarity("kendall", data)
         assert fitted.selected_.tolist() == literal_gas(s, A, 0.1, 4)
-    np.testing.assert_array_equal(GAS(max_features=4, c=0).fit(data).selected_, FSRank(max_features=4).fit(data).selected_)
+    np.testing.assert_array_equal(
+        GAS(max_features=4, c=0).fit(data).selected_, FSRank(max_features=4).fit(data).selected_
+    )
 
 
 def test_gas_leaves_out_a_copy_of_what_it_has(data):
@@ -133,9 +135,10 @@ def test_loss_importance_of_a_perfect_and_of_a_useless_feature():
 
 def test_gas_with_given_measures(data):
     importance = np.array([0.1, 0.9, 0.8, 0.0, 0.5, 0.2, 0.3, 0.0])
-    assert GAS(max_features=3, importance=importance, similarity=np.eye(8)).fit(data).selected_.tolist() == [1, 2, 4]
-    with refused_parameter("k", 7):
-        GAS(max_features=7, importance=importance, similarity=np.eye(8)).fit(data)
+    measures = {"importance": importance, "similarity": np.eye(8)}
+    assert GAS(max_features=3, **measures).fit(data).selected_.tolist() == [1, 2, 4]
+    with refused_parameter("max_features", 7):
+        GAS(max_features=7, **measures).fit(data)
 
 
 @pytest.mark.parametrize(
@@ -475,7 +478,13 @@ def test_stability_selection_with_wrong_alphas(planted):
 
 def test_no_feature_varies():
     flat = Dataset(np.ones((6, 3)), [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1])
-    for selector in (FSRank(max_features=1), GAS(max_features=1), FSMSVM(max_features=1), FBPCRank(), StabilitySelection()):
+    for selector in (
+        FSRank(max_features=1),
+        GAS(max_features=1),
+        FSMSVM(max_features=1),
+        FBPCRank(),
+        StabilitySelection(),
+    ):
         with refused_data() as info:
             selector.fit(flat)
         assert "none of the 3 features" in info.value.reason

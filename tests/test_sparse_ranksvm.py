@@ -46,7 +46,9 @@ def test_the_true_objective_falls_in_every_round(data, penalty, solver):
     assert fitted.trace_.gap[0] == np.inf
     assert np.isfinite(fitted.trace_.gap[1:]).all()
     assert fitted.objective_ == fitted.trace_.objective[-1]
-    value = make_objective(data).evaluate(fitted.coef_).value + fitted._penalty().value(fitted.coef_)
+    value = make_objective(data).evaluate(fitted.coef_).value + fitted._penalty(make_objective(data)).value(
+        fitted.coef_
+    )
     assert fitted.objective_ == pytest.approx(value, rel=1e-12)
 
 
@@ -56,7 +58,7 @@ def test_the_result_is_stationary(data, penalty):
     fitted = SparseRankSVM(penalty, 0.01, tol=1e-10, max_rounds=500).fit(data)
     objective = make_objective(data)
     g = objective.gradient(objective.evaluate(fitted.coef_))
-    slopes = 0.01 * fitted._penalty().weights(fitted.coef_)
+    slopes = 0.01 * fitted._penalty(make_objective(data)).weights(fitted.coef_)
     used = fitted.coef_ != 0
     np.testing.assert_allclose(g[used], -slopes[used] * np.sign(fitted.coef_[used]), atol=2e-5)
     assert np.all(np.abs(g[~used]) <= slopes[~used] + 2e-5)
@@ -123,7 +125,7 @@ def test_a_warm_start_at_the_result_is_one_round(data, penalty):
         {"gamma": -1.0, "penalty": "mcp"},
         {"a": 2.0, "penalty": "scad"},
         {"solver": "magic"},
-        {"weights": [1.0], "penalty": "log"},
+        {"l1_weights": [1.0], "penalty": "log"},
     ],
 )
 def test_bad_parameters(data, parameters):

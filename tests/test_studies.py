@@ -255,7 +255,11 @@ def test_the_least_loss_in_a_ball_is_a_lower_bound(fold):
 def test_orders_are_those_of_the_selectors(fold):
     n_varying = np.count_nonzero(varying_columns(fold.train))
     found = selectors.orders(fold.train, n_varying)
-    for name, kind in (("fsrank", rs.baselines.FSRank), ("gas", rs.baselines.GAS), ("fsmsvm", rs.baselines.FSMSVM)):
+    for name, kind in (
+        ("fsrank", rs.baselines.FSRank),
+        ("gas", rs.baselines.GAS),
+        ("fsmsvm", rs.baselines.FSMSVM),
+    ):
         for size in (1, 4, 9):
             np.testing.assert_array_equal(kind(size).fit(fold.train).selected_, found[name][:size])
     coefs = selectors.refitted(fold.train, found["gas"][:4])

@@ -99,7 +99,7 @@ def test_all_claims_of_a_model(model, halves):
         {"families": ["forward"], "signs": {"f1": "+"}, "max_features": 3},
         {"families": ["refitted"], "signs": [0, 1, 0, -1, 0, 0, 0, 0]},
         {"families": ["l1"], "penalty": "elastic_net", "l1_ratio": 0.7},
-        {"families": ["l1"], "weights": [1, 2, 0.5, 1, 1, np.inf, 1, 1]},
+        {"families": ["l1"], "l1_weights": [1, 2, 0.5, 1, 1, np.inf, 1, 1]},
         {"families": ["log"], "normalise": "query_z"},
         {"families": ["forward"], "normalise": "min_max", "rule": "one_standard_error"},
     ],
@@ -114,12 +114,10 @@ def test_every_family_states_its_problem(parameters, train, tmp_path):
 
 def test_families_that_weigh_costs(train):
     ranker = rs.SparseRanker(**FAST, feature_costs=COSTS, families=["l1"]).fit(train)
-    families = {family.label: family for family in ranker.choice_.families}
-    family = families["l1 × cost^0.5"]
-    ranker.choice_.family.label, ranker.choice_.family, ranker.choice_.index = family.label, family.models, 3
-    ranker._penalty, ranker.alpha_ = family.fitted.penalties[3], float(family.models.alphas[3])
-    ranker.coef_ = family.models.coefs[3]
-    ranker.objective_, ranker.gap_ = family.models.objectives[3], family.models.gaps[3]
+    by_cost = next(family for family in ranker.choice_.families if family.label == "l1 × cost^0.5")
+    ranker.choice_ = replace(ranker.choice_, families=[by_cost], row=3)
+    candidate = ranker.choice_.candidate
+    ranker.coef_, ranker.objective_, ranker.gap_ = candidate.coef, candidate.objective, candidate.gap
     fitted = ranker.to_model()
     assert len(fitted.certificate["weights"]) == train.n_features
     assert verdicts(fitted, train, refit=False)["weights"] is True

@@ -147,9 +147,9 @@ def test_other_things_are_refused(given):
 def test_verification_takes_the_model_before(old, updated):
     claims = {one.claim: one.holds for one in rs.verify(updated.to_model(), SECOND, previous=old).verdicts}
     assert set(claims.values()) == {True}
-    assert "the model before" in claims
+    assert "a previous model" in claims
     without = {one.claim: one.holds for one in rs.verify(updated.to_model(), SECOND).verdicts}
-    assert without["the model before"] is None
+    assert without["a previous model"] is None
     other = rs.verify(updated.to_model(), SECOND, previous=updated.to_model())
     assert not other.holds
 
@@ -205,7 +205,7 @@ def test_verify_from(folder):
     run("fit", folder / "new.txt", "--from", folder / "old.json", "-o", folder / "new.json")
     told = run("verify", folder / "new.json", folder / "new.txt", "--from", folder / "old.json")
     assert told.exit_code == 0
-    assert "the model before" in told.output
+    assert "a previous model" in told.output
 
 
 @pytest.mark.parametrize(
@@ -231,4 +231,4 @@ def test_the_page_says_what_changed(folder):
     assert "What changed" in page
     assert "weight before" in page
     assert "no other candidate is better by more than chance" in page
-    assert "the model before" in page  # its short name
+    assert "previous model" in page  # its short name

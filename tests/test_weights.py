@@ -146,7 +146,7 @@ def test_weights_of_queries_by_id(data):
     np.testing.assert_array_equal(query_weights({"1": 2.0, 3: 0.5}, numbered)[[1, 3]], [2.0, 0.5])
     one, other = (rs.SparseRanker(**L1).fit(data, query_weight=given) for given in (by_id, expected))
     np.testing.assert_array_equal(one.coef_, other.coef_)
-    assert one._learned_from == other._learned_from
+    assert one._origin.fingerprints == other._origin.fingerprints
     paths = [rs.sparse_path(data, n_alphas=3, query_weight=given).coefs for given in (by_id, expected)]
     np.testing.assert_array_equal(*paths)
 
@@ -257,10 +257,10 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
     )
     for other in (there, absent):
         np.testing.assert_array_equal(other.coef_, here.coef_)
-        np.testing.assert_array_equal(other.choice_.validation.values, here.choice_.validation.values)
-        np.testing.assert_array_equal(other.choice_.validation.query_ids, here.choice_.validation.query_ids)
-    assert there._learned_from == here._learned_from
-    assert here.choice_.validation.values.shape[1] == drawn.n_queries - 2
+        np.testing.assert_array_equal(other.validation_.values, here.validation_.values)
+        np.testing.assert_array_equal(other.validation_.query_ids, here.validation_.query_ids)
+    assert there._origin.fingerprints == here._origin.fingerprints
+    assert here.validation_.values.shape[1] == drawn.n_queries - 2
     one, other = (rs.BestSubset(3, max_nodes=30).fit(data) for data in (memory, disk))
     assert other.subset_.certificate() == one.subset_.certificate()
 

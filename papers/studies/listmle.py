@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ranksieve.rankers.linear import squared_radii
 
 from papers.studies.base import (
     ACCURACY,
@@ -35,6 +34,7 @@ from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.linear import squared_radii
 from ranksieve.solvers import Problem, ProximalGradient, ProxNewton
 
 ALPHAS = decades(-1, -7)

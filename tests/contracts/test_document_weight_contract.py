@@ -17,7 +17,7 @@ from tests.contracts.test_query_weight_contract import RANKERS, assert_same, fit
 from tests.refusals import refused_data, refused_parameter
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
-WEIGHING = [name for name, kind in RANKERS.items() if kind.weighs_documents]
+WEIGHING = [name for name, kind in RANKERS.items() if kind().can("document_weight")]
 REFUSING = [name for name in RANKERS if name not in WEIGHING]
 NOT_BY_MEANS = {  # equal weights c are c² times as many pairs, which a sum over pairs tells from the pairs
     "minbatsrank": "takes steps by sums over pairs",
@@ -81,7 +81,7 @@ def test_others_refuse_in_one_sentence(name, data, valid):
 def test_weights_may_come_with_arrays(name, data, valid):
     weight = how_often(1, data).astype(float)
     arrays = ranker(name).fit(data.X, data.y, data.qid, document_weight=weight)
-    assert arrays._learned_from == ranker(name).fit(weighted(data, weight))._learned_from
+    assert arrays._origin.fingerprints == ranker(name).fit(weighted(data, weight))._origin.fingerprints
     with refused_parameter("document_weight", weight):
         ranker(name).fit(data, document_weight=weight)
     with refused_data() as info:

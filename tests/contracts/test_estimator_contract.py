@@ -20,12 +20,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from ranksieve.data.dataset import Dataset
 from ranksieve.model.foreign import read_model
 from ranksieve.model.linear import load_model
-from ranksieve.rankers import LinearRanker
 from tests.conftest import random_dataset
 from tests.rankers import ESTIMATORS
 from tests.refusals import refused_data, refused_parameter
 
-LINEAR = [name for name, kind in ESTIMATORS.items() if issubclass(kind, LinearRanker)]
+LINEAR = [name for name, kind in ESTIMATORS.items() if kind().can("linear")]
 FEW_STEPS = {"max_iter": 10, "n_rounds": 10, "n_alphas": 4, "cv": 2}
 
 

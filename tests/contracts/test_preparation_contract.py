@@ -16,18 +16,23 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.model.foreign import read_model
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.scaling import ScaleWarning
-from ranksieve.rankers.base import LinearRanker, Ranker
+from ranksieve.rankers.base import Ranker
 from tests.conftest import random_dataset
+from tests.rankers import of_size
 from tests.refusals import refused_data, refused_parameter
 
-PUBLIC = {name: getattr(rs, name) for name in rs.__all__}
-RANKERS = {name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and issubclass(kind, Ranker)}
+PUBLIC = {name: getattr(place, name) for place in (rs, rs.baselines) for name in place.__all__}
+RANKERS = {
+    name: kind
+    for name, kind in PUBLIC.items()
+    if isinstance(kind, type) and issubclass(kind, Ranker) and kind is not FeatureSelector
+}
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {
-    "k": 3, "t": 3, "K": 5, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
+    "k": 3, "n_subsamples": 4, "n_rounds": 10, "n_thresholds": 20, "n_alphas": 5,
     "cv": 2, "metric": "ndcg@5", "profile": "standard",
 }  # fmt: skip
-FEW_POINTS = {"GridRanker": {"method": "ranksvm"}}  # of a grid
+FEW_POINTS = {"GridRanker": {"method": "ranksvm"}, "FBPCRank": {"max_features": 5}}  # of a grid
 SCALES = np.array([1e3, 1e-3, 1.0, 1e2, 1e-2, 30.0])  # 10⁶ apart
 
 
@@ -44,7 +49,7 @@ TRAIN, TEST = with_holes(31, 14), with_holes(32, 8)
 def ranker(name, **parameters):
     kind = RANKERS[name]
     wanted = {key: value for key, value in SMALL.items() if key in kind().get_params(deep=False)}
-    return kind(**wanted, **FEW_POINTS.get(name, {}), **parameters)
+    return kind(**wanted, **of_size(kind, 3), **FEW_POINTS.get(name, {}), **parameters)
 
 
 @pytest.fixture(params=RANKERS, scope="module")
@@ -89,7 +94,7 @@ def test_the_same_as_preparing_by_hand(name, fitted):
 
 def test_it_makes_a_difference(name, fitted):
     filled = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
-    told = pytest.warns(ScaleWarning) if RANKERS[name].scale_matters else nullcontext()
+    told = pytest.warns(ScaleWarning) if RANKERS[name]().can("scale") else nullcontext()
     with told:
         other = ranker(name, normalise="none", missing="zero").fit(filled)
     if name not in ("RankBoost", "LambdaMART"):  # thresholds do not care about scales
@@ -107,7 +112,7 @@ def test_a_dataset_an_array_and_a_frame_give_the_same(name, fitted):
 def test_a_sparse_matrix_gives_nearly_the_same(name, fitted):
     X, unseen = sp.csr_array(TRAIN.X), sp.csr_array(TEST.X)
     again = ranker(name, normalise="z", missing="zero").fit(X, TRAIN.y, qid=TRAIN.qid)
-    if isinstance(fitted, LinearRanker):
+    if fitted.can("linear"):
         np.testing.assert_allclose(again.predict(unseen), fitted.predict(TEST), rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(again.predict(unseen), again.predict(unseen.toarray()), rtol=1e-9, atol=1e-9)
 
@@ -141,7 +146,7 @@ def test_holes_are_refused_on_demand(name, fitted):
     with refused_data() as info:
         strict.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
     assert "feature f" in info.value.reason
-    used = int(fitted.support_[0]) if isinstance(fitted, LinearRanker) else 0
+    used = int(fitted.support_[0]) if fitted.can("linear") else 0
     infinite = TEST.X.copy()
     infinite[0, used] = np.inf
     with refused_data() as info:
@@ -188,7 +193,7 @@ def test_missing_is_a_feature_of_its_own(name, tmp_path):
     np.testing.assert_array_equal(scores, wanted.predict(frame))
     sparse = TEST.replace_features(sp.csr_array(TEST.X))
     np.testing.assert_allclose(scores, wanted.predict(sparse), rtol=1e-12, atol=1e-12)
-    if isinstance(wanted, LinearRanker):
+    if wanted.can("linear"):
         model = wanted.to_model()
         model.save(tmp_path / "model.json")
         np.testing.assert_array_equal(read_model(tmp_path / "model.json").predict(TEST), scores)

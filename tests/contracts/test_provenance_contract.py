@@ -9,12 +9,12 @@ from sklearn.base import BaseEstimator
 from ranksieve._util.files import plain
 from ranksieve.baselines import AdaRank, FSRank
 from ranksieve.data.dataset import fingerprint
-from ranksieve.rankers import LinearRanker, MinBatSRank, RankSVM, SparseRanker, SparseRankSVM
+from ranksieve.rankers import MinBatSRank, RankSVM, SparseRanker, SparseRankSVM
 from tests.conftest import QUICK, random_dataset
-from tests.rankers import ESTIMATORS, SELECTORS
+from tests.rankers import ESTIMATORS, SELECTORS, of_size
 
-LINEAR = {name: kind for name, kind in {**ESTIMATORS, **SELECTORS}.items() if issubclass(kind, LinearRanker)}
-SMALL = {"k": 3, "t": 3, "n_subsamples": 6, "n_rounds": 8, **QUICK}
+LINEAR = {name: kind for name, kind in {**ESTIMATORS, **SELECTORS}.items() if kind().can("linear")}
+SMALL = {"k": 3, "n_subsamples": 6, "n_rounds": 8, **QUICK}
 OTHER = {str: "other", bool: True, int: 7, float: 0.5}
 
 
@@ -27,7 +27,7 @@ def data():
 def ranker(request):
     kind = LINEAR[request.param]
     known = kind().get_params(deep=False)
-    return kind(**{key: value for key, value in SMALL.items() if key in known})
+    return kind(**{key: value for key, value in SMALL.items() if key in known}, **of_size(kind, 3))
 
 
 def test_parameters_are_those_of_the_fit(ranker, data):

@@ -13,7 +13,7 @@ from ranksieve.prepare.scaling import NORMALISATIONS
 from ranksieve.rankers import SparseRanker
 from tests.conftest import QUICK, random_dataset
 from tests.pages import ROOT
-from tests.rankers import ESTIMATORS, SELECTORS
+from tests.rankers import ESTIMATORS, SELECTORS, of_size
 from tests.refusals import refused_data
 
 RANKERS = {**ESTIMATORS, **SELECTORS}
@@ -24,11 +24,15 @@ NOT_TWICE = {
     "brtree": "draws whole queries, and LightGBM counts documents",
     "greedyrankrls": "leaves whole queries out: of two equal ones one stays",
 }
-SMALL = {"k": 4, "t": 4, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
-EXACT = {"tol": 1e-10, "epsilon": 1e-8, "max_iter": 20_000, "radius": 1.0, "variant": "pairwise"}
+SMALL = {"k": 4, "n_subsamples": 8, "n_rounds": 20, "n_thresholds": 20, **QUICK}
+EXACT = {"tol": 1e-10, "max_iter": 20_000, "radius": 1.0, "variant": "pairwise"}
 SLOW = {
     "tgrank": {"max_iter": 500},
     "rsrank": {"max_iter": 200, "n_rounds": 3},
+    "svmmap": {"tol": 1e-8},
+    "ranksvmstruct": {"tol": 1e-8},
+    "fbpcrank": {"tol": 0.005},  # what a feature must be worth
+    "bfswrapper": {"tol": 1e-3},
 }  # the same steps
 
 
@@ -45,6 +49,7 @@ def valid():
 def ranker(name):
     kind = RANKERS[name]
     wanted = SMALL if name == "adarank" else {**SMALL, **EXACT, **SLOW.get(name, {})}
+    wanted = {**wanted, **of_size(kind, 4)}
     # AdaRank's tol is no accuracy
     return kind(**{key: value for key, value in wanted.items() if key in kind().get_params(deep=False)})
 

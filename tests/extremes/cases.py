@@ -94,7 +94,7 @@ def draw(seed, number, methods=tuple(METHODS)):
         name: drawn(table, "plain", 0.55 if name == "features" else 0.2) for name, table in TABLES.items()
     }
     weighs = {"query_weight": drawn(WEIGHTS, "none", 0.2)}
-    if getattr(METHODS[method].make(), "weighs_documents", False):
+    if METHODS[method].can("document_weight"):
         weighs["document_weight"] = drawn(WEIGHTS, "none", 0.1)
     return Case(method, **chosen, **weighs, parameters=_parameters(rng, method))
 

@@ -15,7 +15,6 @@ import numpy as np
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.metrics import evaluate
 from ranksieve.model.foreign import read_model
-from ranksieve.rankers import LinearRanker
 from ranksieve.verification import verify
 
 LONGEST = 600  # characters of a sentence
@@ -80,7 +79,7 @@ def faults_of(ranker, data, weight):
         for value in evaluate(scores, data, ["ndcg@5", "map"], profile="standard").mean.values()
     ):
         yield "metrics outside [0, 1]"
-    if isinstance(ranker, LinearRanker):
+    if ranker.can("linear"):
         yield from faults_of_linear(ranker, again, data, weight)
 
 

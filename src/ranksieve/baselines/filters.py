@@ -14,7 +14,14 @@ from sklearn.metrics import silhouette_score
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.messages import lookup
-from ranksieve.baselines.selector import FeatureSelector, check_size, fit_on, largest, levelled
+from ranksieve.baselines.selector import (
+    FeatureSelector,
+    Selection,
+    check_size,
+    fit_on,
+    largest,
+    levelled,
+)
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_block
@@ -22,7 +29,6 @@ from ranksieve.errors import DataError
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties.similarity import settle_definiteness
 from ranksieve.rankers import FSMRank
-from ranksieve.rankers.base import Attributes
 from ranksieve.rankers.measures import (
     IMPORTANCES,
     Measure,
@@ -68,9 +74,7 @@ class FSRank(FeatureSelector):
     base: Any = None
     metric: str = "ndcg@10"
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         check_size(self.max_features, usable, data)
         importance = single_feature(data, self.metric, query_weight, "letor")
         return largest(importance, usable, self.max_features), {"importance_": importance}
@@ -122,9 +126,7 @@ class GAS(FeatureSelector):
     c: NotNegative = 0.01
     base: Any = None
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         similarity = similarity_measure(self.similarity, data.n_features)
         if isinstance(self.importance, str):
             measure = lookup(GAS_IMPORTANCES, self.importance, "importance")
@@ -215,9 +217,7 @@ class FSMSVM(FeatureSelector):
     importance: Any = "pearson"
     similarity: Any = "pearson"
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         check_size(self.max_features, usable, data)
         fsmrank = FSMRank(
             self.alpha, self.similarity_weight, importance=self.importance, similarity=self.similarity
@@ -246,9 +246,7 @@ class Hierarchical(FeatureSelector):
     similarity: Any = "kendall"
     random_state: Seed = 0
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         similarity = similarity_measure(self.similarity, data.n_features)
         if self.n_clusters is not None:
             check_size(self.n_clusters, usable, data, "n_clusters")
@@ -453,9 +451,7 @@ class Relief(FeatureSelector):
     neighbours: Count = 1
     base: Any = None
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         check_size(self.max_features, usable, data)
         importance = np.zeros(data.n_features)
         importance[usable] = self._weights(data, usable, query_weight)

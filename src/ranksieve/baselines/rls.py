@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ranksieve._parallel import map_blocks, split_blocks, sum_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.baselines.selector import FeatureSelector, check_size, fresh_base
+from ranksieve.baselines.selector import FeatureSelector, Selection, check_size, fresh_base
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.matrix import dense_block
@@ -208,9 +208,7 @@ class GreedyRankRLS(FeatureSelector):
     def _abilities(self) -> Collection[str]:
         return ("linear", "scale", "document_weight")
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         check_size(self.max_features, usable, data)
         left_out = LeftOut(data, usable, checked_query_weight(query_weight, data.n_queries), self.alpha)
         least = np.empty(self.max_features)

@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -30,6 +30,8 @@ NOTHING_TO_CHOOSE = (
     "none of the {n} features tells two documents of a query apart, so there is nothing to choose"
 )
 
+Selection: TypeAlias = tuple[IntArray, Attributes]
+"""Chosen columns, in the order of choice, and further fitted attributes."""
 DIGITS = 9  # of a share that rounding errors do not reach
 
 
@@ -60,7 +62,7 @@ class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
     choice_seconds_: float
     _choice: Attributes  # of the fitted attributes those that ``refit`` keeps
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any = None,
@@ -120,10 +122,8 @@ class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
         return ours == theirs
 
     @abstractmethod
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
-        """Columns among ``usable``, in the order of choice, and further fitted attributes."""
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
+        """Choose among the ``usable`` columns."""
 
     def _second_stage(self) -> Any:
         """A copy of ``base``, ready to be fitted; RankSVM without one."""

@@ -76,6 +76,9 @@ class ProxRank(Ranker):
     def _solver(self, problem: Problem, data: Dataset) -> Solver:
         return ProximalGradient(self.tol, self.max_iter)
 
+    def _abilities(self) -> Collection[str]:
+        return ("linear", "scale", "document_weight")
+
 
 @dataclass(eq=False, repr=False)
 class TGRank(ProxRank):

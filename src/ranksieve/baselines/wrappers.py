@@ -21,6 +21,7 @@ from ranksieve.baselines.losses import BASELINE_LOSSES
 from ranksieve.baselines.selector import (
     NOTHING_TO_CHOOSE,
     FeatureSelector,
+    Selection,
     check_size,
     fit_on,
     fresh_base,
@@ -255,9 +256,7 @@ class FBPCRank(FeatureSelector):
     weights: str | None = None
     similarity: Any = "pearson"
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         similarity = similarity_measure(self.similarity, data.n_features)(data, query_weight)
         similarity = settle_definiteness(similarity, "project")
         criterion = self._criterion(data, query_weight, similarity)
@@ -399,9 +398,7 @@ class BFSWrapper(FeatureSelector):
     patience: Count = 5
     tol: NotNegative = 1e-3
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         weight = counted_weights(data, query_weight)
         ascent = Ascent(data, usable, self.cutoff, weight)
         best_sets, free = list[Weighted](), np.arange(len(usable))
@@ -641,9 +638,7 @@ class BRTree(FeatureSelector):
     n_jobs: int | None = 1
     random_state: Seed = 0
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         lightgbm_for("BRTree")
         check_size(self.max_features, usable, data)
         if not data.pairs_per_query.any():
@@ -795,9 +790,7 @@ class StabilitySelection(FeatureSelector):
     n_jobs: int | None = None
     random_state: Seed = 0
 
-    def _select(
-        self, data: Dataset, usable: IntArray, query_weight: FloatArray | None
-    ) -> tuple[IntArray, Attributes]:
+    def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
         alphas = self._grid(data, query_weight)
         jobs = (
             delayed(selected_along)(data, queries, query_weight, alphas, self.tol, self.max_features)

@@ -129,6 +129,11 @@ class Choice:
         return family.candidates[k]
 
     @property
+    def n_candidates(self) -> int:
+        """How many candidates there were to choose from."""
+        return sum(len(family) for family in self.families)
+
+    @property
     def validation(self) -> Validation:
         """How the chosen family ranks held-out queries."""
         return validation_of(self.family)

@@ -13,6 +13,7 @@ from ranksieve.cli.output import table, words
 if TYPE_CHECKING:
     from ranksieve.choice.update import Changes
     from ranksieve.metrics import Evaluation
+    from ranksieve.model.boosted import BoostedModel
     from ranksieve.rankers import Ranker
     from ranksieve.report import Support, Unseen
 
@@ -72,7 +73,7 @@ class Outcome:
     """
 
     ranker: Any
-    model: rs.LinearModel | rs.BoostedModel
+    model: rs.LinearModel | BoostedModel
     choice: str = ""
     uncounted: str = ""
     data: rs.Dataset | None = None
@@ -160,7 +161,7 @@ def valid_metrics(ranker: Ranker, name: opt.Text, held_out: rs.Dataset | None) -
     return {f"{name}{seen}": rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
 
 
-def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel | rs.BoostedModel) -> Unseen:
+def tested_on(name: str, data: rs.Dataset, model: rs.LinearModel | BoostedModel) -> Unseen:
     """How a model ranks queries that neither it nor its choice has seen."""
     from ranksieve.report import Unseen
 
@@ -187,12 +188,12 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
 
 
 def show_model(
-    ranker: Ranker, model: rs.LinearModel | rs.BoostedModel, choice: str, uncounted: str = ""
+    ranker: Ranker, model: rs.LinearModel | BoostedModel, choice: str, uncounted: str = ""
 ) -> None:
     """The headline, then features and weights, then what is proven."""
     from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, optimality
 
-    if isinstance(model, rs.BoostedModel):
+    if not isinstance(model, rs.LinearModel):
         used = f"{len(model.names)} of {model.n_features} features"
         words(f"{model.method} has {model.ensemble.words} and uses {used}.")
         return

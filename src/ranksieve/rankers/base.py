@@ -144,6 +144,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     trace_: Trace = field(init=False)
     _origin: Origin = field(init=False)
     _fit_parameters: Mapping[str, Any] = field(init=False)
+    _fitted: tuple[str, ...] = field(init=False)  # names of the fitted attributes
 
     _: KW_ONLY
     normalise: Normalise = "none"
@@ -241,11 +242,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self._solution(problem, result)
 
     def _set(self, origin: Origin, fitted: Attributes) -> None:
-        """Take over what was learned, in place of what was learned before."""
-        for name in getattr(self, "_fitted_names", ()):
-            self.__dict__.pop(name, None)
+        """Take over what was learned, in place of what was learned before.
+
+        Attributes that others have set, such as scikit-learn's for ``set_output``, stay.
+        """
+        for name in getattr(self, "_fitted", ()):
+            delattr(self, name)
         attributes = {**origin.attributes, **fitted}
-        self.__dict__.update(attributes, _fitted_names=tuple(attributes))
+        self.__dict__.update(attributes, _fitted=tuple(attributes))
         self._fit_parameters = self._stated_parameters()
 
     def _loss(self) -> Loss | None:

@@ -29,7 +29,8 @@ def selection_frequency(
     that have pairs, drawn without replacement. A feature that returns in nearly all of them does not owe its
     place to a few queries. ``ranker.choice_.confidence.frequency`` asks another question: how often the
     best of the candidates, none of them fitted again, uses a feature when the held-out queries are resampled.
-    :class:`ranksieve.baselines.StabilitySelection` takes the maximum over a grid of α instead, and chooses by it.
+    :class:`ranksieve.baselines.StabilitySelection` takes the maximum over a grid of α instead, and chooses by
+    it.
 
     Parameters
     ----------

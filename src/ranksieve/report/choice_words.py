@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ranksieve.choice.decide import DRAWS
+from ranksieve.choice.decide import DRAWS, Choice
 from ranksieve.report.page import certificate, counted, metric_text, metric_title, percent, signed
 from ranksieve.report.subset_page import FOLD_SETS, asked_limits, subset_sentence, that
 
@@ -28,25 +28,33 @@ def family_title(label: str) -> str:
     return FAMILIES.get(name, name) + space + rest
 
 
+def choice_of(ranker: Any) -> Choice | None:
+    """The choice of a ranker that made one."""
+    return ranker.choice_ if ranker is not None and ranker.can("valid") else None
+
+
 def choice_sentences(ranker: Any, choice: str) -> list[str]:
     """The headline of a fitted ranker: what the user asked for, and what it costs.
 
     ``choice`` says in words that follow "chosen" what guided the choice.
     """
-    if not ranker.can("valid"):
+    made = choice_of(ranker)
+    if made is None:
         return []
-    sure, by = ranker.choice_.confidence, ranker.choice_.validation
+    sure, by, alone = made.confidence, made.validation, made.n_candidates == 1
     metric = metric_title(by.metric)
     queries = counted(sure.n_queries, "query", "queries")
     sentences = [
         f"Held-out {metric} ({by.profile.name} profile): {metric_text(sure.mean)}, 95 % interval "
-        f"{metric_text(sure.low)} to {metric_text(sure.high)}, over {queries}, chosen {choice}."
+        f"{metric_text(sure.low)} to {metric_text(sure.high)}, over {queries}, "
+        f"{'measured' if alone else 'chosen'} {choice}."
     ]
-    if ranker.choice_.family.label.startswith("subset") and ranker.n_folds_ > 1:
+    if made.family.label.startswith("subset") and ranker.n_folds_ > 1:
         sentences.append(FOLD_SETS)
     if sure.best_features != len(ranker.support_) and sure.loss != 0:
         sentences.append(_best(sure, metric))
-    sentences.append(_tied(sure))
+    if not alone:
+        sentences.append(_tied(sure))
     if getattr(ranker, "refit_on", "train") == "all" and "valid" in ranker.to_model().data:
         sentences.append("Then its weights were fitted again, to training and validation data together.")
     return sentences

@@ -16,7 +16,7 @@ from ranksieve.choice.decide import DRAWS, Choice
 from ranksieve.choice.families import RIDGED, SIZED
 from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
-from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, family_title, optimality
+from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_of, choice_sentences, family_title, optimality
 from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
     OTHER,
@@ -357,11 +357,11 @@ def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> l
 
 def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
     """In how many resamplings the best candidate uses a feature; without a choice, what is proven."""
-    if not ranker.can("valid"):
+    choice = choice_of(ranker)
+    if choice is None:
         gap = model["certificate"].get("relative_gap")
         short = "no proof" if gap is None else f"gap {percent(gap)}"
         return Answer(SURE, short, optimality(model["certificate"], model["parameters"]))
-    choice = ranker.choice_
     share = dict(zip(choice.feature_names, choice.confidence.frequency.tolist(), strict=True))
     names = [term["name"] for term in by_weight(model)]
     rest = [name for name in names if share[name] < OFTEN]
