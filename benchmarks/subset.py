@@ -49,7 +49,7 @@ def proven(ranker: BestSubset) -> dict[str, Any]:
         "seconds": ranker.subset_.seconds,
         "seconds_to_1_percent": float(ranker.trace_.seconds[near[0]]) if len(near) else None,
         "in_no_better_set": len(ranker.never_),
-        "features": [ranker._names()[j] for j in ranker.support_],
+        "features": [ranker.coef_names_[j] for j in ranker.support_],
     }
 
 

@@ -248,7 +248,7 @@ def test_indicators_and_weights(data, client):
     )
     here = rs.SparseRankSVM(missing="indicator", normalise="z").fit(holes, query_weight=weight)
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
-    assert there._names() == here._names()
+    assert there.coef_names_ == here.coef_names_
 
 
 @pytest.mark.full

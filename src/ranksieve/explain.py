@@ -32,7 +32,7 @@ def _logged_and_filled(model: LinearModel, data: Dataset) -> tuple[FloatArray, F
 
     An indicator is logged as what it is filled with, 0 or 1.
     """
-    matrix, columns = model._located(data)
+    matrix, columns = model.located(data)
     unscaled = replace(model, preparation=replace(model.preparation, normalisation=NOT_NORMALISED))
     filled = unscaled.inputs(data)
     logged = np.array(dense_block(matrix, slice(None), columns), dtype=np.float64)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.files import plain
 from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.baselines.selector import weighted
 from ranksieve.choice.decide import Choice, choose
@@ -267,14 +268,18 @@ class GridRanker(Ranker):
         stated |= {name: own[name] for name in budget if own[name] is not None}
         stated |= {name: own[name] for name in PREPARATION}
         method = next((name for name, entry in METHODS.items() if entry is self._method()), None)
-        choice = {"method": method, "parameters": own["parameters"] or {}, "candidates": len(self.points_)}
+        point = plain(dict(self.points_[self.choice_.index]))
+        choice = {
+            "method": method, "parameters": own["parameters"] or {}, "candidates": len(self.points_),
+            "point": point,
+        }  # fmt: skip
         if "valid" not in self._origin.fingerprints:
             choice |= {"cv": self.cv, "random_state": self.random_state}
         return {**stated, "choice": choice | (self.choice_.validation.criterion or {})}
 
     def _certificate(self) -> dict[str, Any]:
         """That of the chosen ranker; ``features`` are those it was fitted on, if not all."""
-        names, proven = self._names(), self.ranker_._certificate()
+        names, proven = self.coef_names_, self.ranker_._certificate()
         if len(self.columns_) < len(names) and np.isfinite(self.objective_):
             proven = {"features": [names[j] for j in self.columns_]} | proven
         return proven
@@ -284,7 +289,7 @@ class GridRanker(Ranker):
 
     def _metrics(self) -> dict[str, float]:
         validation = self.choice_.validation
-        cost = cost_of(self.costs_, self._names(), self.support_)
+        cost = cost_of(self.costs_, self.coef_names_, self.support_)
         return {validation.title: float(validation.mean[self.choice_.index]), **cost}
 
 

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+import ranksieve as rs
 from ranksieve.data.dataset import Dataset
 from ranksieve.model.foreign import read_model
 from ranksieve.model.linear import load_model
@@ -216,3 +217,11 @@ def test_no_pairs(estimator):
     with refused_data() as info:
         estimator.fit(Dataset(np.eye(4), np.ones(4), [0, 0, 1, 1]))
     assert "pair" in info.value.reason
+
+
+def test_a_fit_keeps_the_metadata_that_the_caller_asked_for():
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = rs.RankSVM().set_fit_request(query_weight=True)
+        before = str(ranker.get_metadata_routing())
+        ranker.fit(rs.make_ranking(8, 3, 2))
+        assert str(ranker.get_metadata_routing()) == before

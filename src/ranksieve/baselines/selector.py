@@ -166,7 +166,7 @@ class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
 
     def _certificate(self) -> dict[str, Any]:
         """That of the base; ``features`` are those it was fitted on."""
-        names = self._names()
+        names = self.coef_names_
         chosen = {"features": [names[j] for j in np.sort(self.selected_)]} if len(self.selected_) else {}
         return super()._certificate() | chosen
 

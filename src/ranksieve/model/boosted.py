@@ -218,7 +218,7 @@ class BoostedModel(ModelInputs):
         """
         if isinstance(X, RemoteRows):
             return X.predicted(self.predict)  # type: ignore[no-any-return]
-        matrix, columns = self._located(X)
+        matrix, columns = self.located(X)
         prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
         scores = np.zeros(matrix.shape[0])
         for rows, values, places in input_blocks(matrix, columns, prepare, rows_at_once):

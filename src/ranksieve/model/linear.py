@@ -123,12 +123,13 @@ class ModelInputs:
 
     def inputs(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
         """What a score is made of: one row per document, one column per feature in use, prepared."""
-        matrix, columns = self._located(X)
+        matrix, columns = self.located(X)
         prepare, _ = self._prepare(X, qid, matrix.shape[0])
         values = dense_block(matrix, slice(None), columns)
         return values if prepare is None else prepare(values)
 
-    def _located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
+    def located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
+        """A matrix that holds the features in use, and their columns there."""
         if is_frame(X):  # what the other columns hold does not matter
             names = frame_names(X)
             places = self._places(len(names), names)
@@ -325,7 +326,7 @@ class LinearModel(ModelInputs):
         """
         if isinstance(X, RemoteRows):
             return X.predicted(self.predict)  # type: ignore[no-any-return]
-        matrix, columns = self._located(X)
+        matrix, columns = self.located(X)
         on_gpu = scorer_on_gpu(self.preparation, matrix, columns, device)
         if on_gpu is not None:
             scores = on_gpu(self.weights) + self.intercept
@@ -341,7 +342,7 @@ class LinearModel(ModelInputs):
 
         The bits are those of ``predict`` for a model of the terms whose weight is not 0.
         """
-        matrix, columns = self._located(X)
+        matrix, columns = self.located(X)
         prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
         return _sums_of_models(matrix, columns, weights, prepare, rows_at_once) + self.intercept
 

@@ -288,7 +288,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         previous = getattr(self, "coef_", None)
         if not getattr(self, "warm_start", False) or previous is None:
             return None
-        place = {name: j for j, name in enumerate(self._names())}
+        place = {name: j for j, name in enumerate(self.coef_names_)}
         if len(previous) != len(names) or not place.keys() >= set(names):
             return None
         return np.array([previous[place[name]] for name in names])
@@ -429,7 +429,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """The metric and the profile that the ranker chose its model by, if it did."""
         return None
 
-    def _names(self) -> list[str]:
+    @property
+    def coef_names_(self) -> list[str]:
         """Names of the weights: those of the features, then indicators of missing ones."""
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [*(str(name) for name in names), *self.missing_.indicators]

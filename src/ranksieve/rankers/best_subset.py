@@ -210,7 +210,7 @@ class BestSubset(Ranker):
         return plain_budget(self, super()._stated_parameters())
 
     def _metrics(self) -> dict[str, float]:
-        return cost_of(self.costs_, self._names(), self.support_)
+        return cost_of(self.costs_, self.coef_names_, self.support_)
 
 
 def _clock(progress: Progress | None, done: int, total: int, time_limit: float) -> Callback | None:

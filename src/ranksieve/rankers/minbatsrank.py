@@ -243,14 +243,14 @@ class MinBatSRank(Ranker):
         state: FtrlState | None = getattr(self, "_state", None)
         if not wanted or state is None:
             return FtrlState.zeros(len(names))
-        place = {name: j for j, name in enumerate(self._names())}
+        place = {name: j for j, name in enumerate(self.coef_names_)}
         if place.keys() != set(names):
             return FtrlState.zeros(len(names))
         return state.ordered([place[name] for name in names])
 
     def _previous_width(self) -> int:
         """How many features a warm start goes on with, if they are called as those of LETOR text are."""
-        names = self._names() if self.warm_start and hasattr(self, "_state") else []
+        names = self.coef_names_ if self.warm_start and hasattr(self, "_state") else []
         return len(names) if set(names) == set(numbered_names(len(names))) else 0
 
     def _chunk(self, X: Any, y: Any, qid: Any, document_weight: Any) -> tuple[Origin, Dataset]:

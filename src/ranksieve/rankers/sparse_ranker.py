@@ -371,7 +371,7 @@ class SparseRanker(Ranker):
         label, candidate = self.choice_.family.label, self.choice_.candidate
         if self.subset_ is not None:
             return {**self.subset_.certificate(), "family": label}
-        ridged, names = label.partition(" ")[0] in RIDGED, self._names()
+        ridged, names = label.partition(" ")[0] in RIDGED, self.coef_names_
         proof = {
             **super()._certificate(),
             "family": label,
@@ -411,7 +411,7 @@ class SparseRanker(Ranker):
         return plain_budget(self, super()._stated_parameters())
 
     def _metrics(self) -> dict[str, float]:
-        cost = cost_of(self.costs_, self._names(), self.support_)
+        cost = cost_of(self.costs_, self.coef_names_, self.support_)
         return {self.choice_.validation.title: self.choice_.confidence.mean, **cost}
 
 

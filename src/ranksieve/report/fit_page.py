@@ -61,7 +61,7 @@ def paid_for(ranker: Any) -> list[tuple[str, float, list[str]]]:
     costs = getattr(ranker, "costs_", None)
     if costs is None:
         return []
-    names = [ranker._names()[j] for j in ranker.support_]
+    names = [ranker.coef_names_[j] for j in ranker.support_]
     columns = costs.columns(names, subset=True)
     units = dict.fromkeys(columns.unit.tolist())
     paid = [
@@ -629,7 +629,7 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
         Column("cost", "cost", "{:g}".format, "What the feature costs; features of a group share one cost."),
     )
-    names, costs = ranker._names(), getattr(ranker, "costs_", None)
+    names, costs = ranker.coef_names_, getattr(ranker, "costs_", None)
     values = {
         "weight": ranker.coef_,
         "frequency": ranker.choice_.confidence.frequency if ranker.can("valid") else None,

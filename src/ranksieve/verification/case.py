@@ -195,7 +195,9 @@ def _grid_ranker(parameters: Mapping[str, Any]) -> Ranker:
     if "profile" not in choice:
         raise NotChecked(OWN.format("the profile"))
     own = {name: value for name, value in parameters.items() if name in (*BUDGET, *PREPARATION)}
-    own |= {name: value for name, value in choice.items() if name not in ("parameters", "candidates")}
+    own |= {
+        name: value for name, value in choice.items() if name not in ("parameters", "candidates", "point")
+    }
     return _checked(GridRanker(**_revived(own), parameters=_revived(choice["parameters"])))
 
 
@@ -296,7 +298,7 @@ class Case:
             if (width := part.n_features) != model.n_features:
                 widths = f"the data have {width} features, the model was fitted on {model.n_features}"
                 raise DataError(part.source, None, widths)
-            model._located(part)  # names the features that the data lack
+            model.located(part)  # names the features that the data lack
 
     def need(self, *parts: str) -> None:
         """Stop a check for which some of the data of the fit are not given."""
