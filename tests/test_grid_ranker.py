@@ -96,7 +96,8 @@ def test_cross_validation_without_validation_data(name, parts):
     assert ranker.choice_.validation.values.shape == (n, train.n_queries)
     assert model.parameters["choice"] == {
         "method": None, "parameters": {},  # a shorter grid makes it another method than that of METHODS
-        "candidates": n, "point": dict(ranker.points_[ranker.choice_.index]), "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard",
+        "candidates": n, "point": dict(ranker.points_[ranker.choice_.index]),
+        "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard",
     }  # fmt: skip
     assert counts == [(k, 4 * n) for k in range(1, 4 * n + 1)]
     assert set(model.data) == {"train"}
