@@ -37,6 +37,11 @@ PLACES = (
     "ranksieve.selection", "ranksieve.losses", "ranksieve.baselines.modified_huber",
 )  # fmt: skip
 RENAMED: dict[str, tuple[str, ...]] = {"GridRanker": ("BudgetedRanker",)}
+PARAMETERS = {  # parameters of methods that have another name now
+    "k": "max_features", "t": "max_features", "K": "max_features", "eps": "tol", "epsilon": "tol",
+    "seed": "random_state", "weights": "l1_weights",
+}  # fmt: skip
+METHOD_NAMES = {"sparserank": "proxrank"}
 TIMES = re.compile(r"\b[0-9.]+ (s|ms|seconds|minutes)\b")
 ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", "ridge_", "bound_")
 
@@ -82,7 +87,12 @@ def facts(ranker: Any, data: Any) -> dict[str, Any]:
     """Everything that a fitted ranker states, and its scores."""
     known = {name: getattr(ranker, name) for name in ATTRIBUTES if hasattr(ranker, name)}
     known["scores"] = ranker.predict(data)
-    known["model"] = ranker.to_model().to_dict()
+    model = ranker.to_model().to_dict()
+    stated = dict(model["parameters"])
+    for old, new in PARAMETERS.items():
+        if old in stated and new not in stated:
+            stated[new] = stated.pop(old)
+    known["model"] = {**model, "parameters": stated}
     if (choice := getattr(ranker, "choice_", None)) is not None:
         known["held out"] = choice.validation.mean[choice.index]
     elif hasattr(ranker, "validation_"):  # before there was a choice
@@ -148,7 +158,8 @@ def method_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     for name, method in METHODS.items():
         uses_valid = method.can("valid") if hasattr(method, "can") else method.uses_valid
         options = {"valid": valid} if uses_valid else {}
-        yield f"method {name}", lambda method=method, options=options: fitted(method.make(), data, **options)
+        case = f"method {METHOD_NAMES.get(name, name)}"
+        yield case, lambda method=method, options=options: fitted(method.make(), data, **options)
 
 
 def problem_cases() -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -166,7 +166,7 @@ def test_more_documents_than_relief_can_compare_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((10_004, 2))
     data = rs.Dataset(X, np.arange(10_004) % 2.0, np.repeat(["short", "long"], [3, 10_001]))
     with refused_data() as info:
-        kind(k=1).fit(data)
+        kind(max_features=1).fit(data)
     assert "query long has 10,001 documents" in info.value.reason
 
 

@@ -252,7 +252,7 @@ def test_signs_from_a_file(tmp_path):
         ({"signs": [1, 0]}, ("signs", [1, 0])),
         ({"signs": "+"}, ("signs", "+")),
         ({"penalty": L1(), "signs": {"age": "+"}}, ("signs",)),
-        ({"penalty": L1(), "must_have": "age"}, ("weights",)),
+        ({"penalty": L1(), "must_have": "age"}, ("l1_weights",)),
         ({"penalty": "elastic_net", "l1_ratio": 0.0}, ("alphas", None)),
     ],
 )

@@ -257,10 +257,10 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
     )
     for other in (there, absent):
         np.testing.assert_array_equal(other.coef_, here.coef_)
-        np.testing.assert_array_equal(other.validation_.values, here.validation_.values)
-        np.testing.assert_array_equal(other.validation_.query_ids, here.validation_.query_ids)
+        np.testing.assert_array_equal(other.choice_.validation.values, here.validation_.values)
+        np.testing.assert_array_equal(other.choice_.validation.query_ids, here.validation_.query_ids)
     assert there._origin.fingerprints == here._origin.fingerprints
-    assert here.validation_.values.shape[1] == drawn.n_queries - 2
+    assert here.choice_.validation.values.shape[1] == drawn.n_queries - 2
     one, other = (rs.BestSubset(3, max_nodes=30).fit(data) for data in (memory, disk))
     assert other.subset_.certificate() == one.subset_.certificate()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import warnings
 
 import numpy as np
@@ -106,6 +107,34 @@ def test_an_interrupted_fit_changes_nothing(name):
     taken = inspect.signature(ranker.fit).parameters
     watch = {key: stop for key in ("callback", "progress") if key in taken}
     assert_left_as_it_was(ranker, lambda ranker: ranker.fit(data_set(2), **watch), KeyboardInterrupt)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+@pytest.mark.parametrize("step", ["_task", "_fit"])
+def test_a_step_of_a_fit_that_fails_at_its_end_changes_nothing(name, step, monkeypatch):
+    ranker, done = fitted(name, warm_start=True), getattr(RANKERS[name], step)
+
+    def failing(self, *args, **kwargs):
+        done(self, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RANKERS[name], step, failing)
+    assert_left_as_it_was(ranker, lambda ranker: ranker.fit(data_set(2)), KeyboardInterrupt)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_a_fit_returns_its_attributes_and_assigns_none(name):
+    """Of all steps of a fit only ``_set`` assigns, nor does any other change an array in place."""
+    ranker = fitted(name, warm_start=True)
+    before, content = dict(vars(ranker)), {key: pickle.dumps(value) for key, value in vars(ranker).items()}
+    task = ranker._task(data_set(2))
+    attributes = ranker._fit(task)
+    assert list(vars(ranker)) == list(before)
+    assert all(vars(ranker)[key] is value for key, value in before.items())
+    assert {key: pickle.dumps(value) for key, value in vars(ranker).items()} == content
+    ranker._set(task.origin, attributes)
+    assert vars(ranker)["n_features_in_"] == 6
+    assert all(vars(ranker)[key] is value for key, value in attributes.items())
 
 
 def test_refused_validation_data_leave_the_ranker_alone():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import KW_ONLY, dataclass, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from numbers import Real
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ranksieve._types import FloatArray, Matrix
+from ranksieve._util.files import plain
 from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import for_queries
@@ -18,7 +19,7 @@ from ranksieve.errors import ParameterError
 from ranksieve.losses import LOSSES, CostSensitiveListMLE, Loss, SquaredHinge
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1, PENALTIES, L1Ball, NoPenalty, Penalty, Ridge, offering
-from ranksieve.rankers.base import Ranker
+from ranksieve.rankers.base import Attributes, Ranker
 from ranksieve.rankers.parameters import Count, Device, Interval, NotNegative, Positive, Share, one_of
 from ranksieve.solvers import (
     SOLVERS,
@@ -27,6 +28,7 @@ from ranksieve.solvers import (
     Problem,
     ProximalGradient,
     ProxNewton,
+    Result,
     Reweighted,
     Solver,
     TruncatedNewton,
@@ -47,9 +49,9 @@ class LinearRanker(Ranker):
     ----------
     loss : str or Loss
         A name of :data:`ranksieve.losses.LOSSES` or a loss, such as ``SquaredHinge()``.
-    penalty : Penalty
+    penalty : Penalty, optional
         Such as ``L1(0.01)``, ``ElasticNet(0.01, l1_ratio=0.5)``, ``L1Ball(8.0)`` or ``MCP(0.01)`` of
-        :mod:`ranksieve.penalties`.
+        :mod:`ranksieve.penalties`; also as model files state it, ``{"kind": "l1", "alpha": 0.01}``.
     solver : str or Solver, optional
         A name of :data:`ranksieve.solvers.SOLVERS` or a solver, such as ``FrankWolfe(1e-4, 1000)``, which has
         its own tolerance. Default: the first of SOLVERS that can solve the problem.
@@ -62,6 +64,11 @@ class LinearRanker(Ranker):
     device : "cpu" or "cuda"
         Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
 
+    Attributes
+    ----------
+    convex_ : bool
+        Whether the penalty is convex; if it is not, ``gap_`` is that of the last round's convex problem.
+
     Examples
     --------
     >>> import ranksieve as rs
@@ -70,6 +77,8 @@ class LinearRanker(Ranker):
     >>> rs.LinearRanker(penalty=L1(0.05)).fit(data).gap_ < 1e-6
     True
     """
+
+    convex_: bool = field(init=False)
 
     loss: Any = "squared_hinge"
     penalty: Any = None
@@ -81,7 +90,10 @@ class LinearRanker(Ranker):
     device: Device = "cpu"
 
     def _loss(self) -> Loss:
-        return lookup(LOSSES, self.loss, "loss")() if isinstance(self.loss, str) else self.loss
+        if isinstance(self.loss, str):
+            return lookup(LOSSES, self.loss, "loss")()
+        advice = f"a loss such as SquaredHinge() or its name: {', '.join(LOSSES)}"
+        return _object_with("bind", "loss", self.loss, advice)  # type: ignore[no-any-return]
 
     def _abilities(self) -> Collection[str]:
         return tuple(one for one in super()._abilities() if one != "distributed" or not self._needs_rows)
@@ -93,22 +105,50 @@ class LinearRanker(Ranker):
 
     def _penalty(self, objective: Objective) -> Penalty:
         if self.penalty is None:
-            return NoPenalty()
-        if not hasattr(self.penalty, "offers"):
-            reason = f"must be a penalty such as L1(0.01); the kinds are {', '.join(PENALTIES)}"
-            raise ParameterError("penalty", self.penalty, reason)
-        return self.penalty  # type: ignore[no-any-return]
+            return Ridge(0.0)  # its gap is known, unlike that of NoPenalty
+        if isinstance(self.penalty, Mapping):
+            kind: Any = lookup(PENALTIES, str(self.penalty.get("kind")), "penalty")
+            shape = {name: value for name, value in self.penalty.items() if name != "kind"}
+            return kind(**shape)  # type: ignore[no-any-return]
+        advice = f"a penalty such as L1(0.01); the kinds are {', '.join(PENALTIES)}"
+        return _object_with("offers", "penalty", self.penalty, advice)  # type: ignore[no-any-return]
 
     def _solver(self, problem: Problem, data: Dataset) -> Solver:
         if isinstance(self.solver, str):
             return lookup(SOLVERS, self.solver, "solver")(self.tol, self.max_iter)
         if self.solver is not None:
-            return self.solver  # type: ignore[no-any-return]
+            advice = f"a solver such as Fista() or its name: {', '.join(SOLVERS)}"
+            return _object_with("solve", "solver", self.solver, advice)  # type: ignore[no-any-return]
         for kind in SOLVERS.values():
             if kind.needs <= problem.offers:  # type: ignore[attr-defined]
                 return kind(self.tol, self.max_iter)
         reason = f"no solver can take it with the loss {problem.objective.loss.name}; give `solver`"
         raise ParameterError("penalty", self.penalty, reason)
+
+    def _solution(self, problem: Problem, result: Result) -> Attributes:
+        return {**super()._solution(problem, result), "convex_": "concave" not in problem.penalty.offers}
+
+    def _stated_parameters(self) -> dict[str, Any]:
+        """With the penalty by its kind and parameters, so that its problem can be stated again."""
+        stated = super()._stated_parameters()
+        if type(self.penalty) in PENALTIES.values():
+            stated["penalty"] = plain({"kind": self.penalty.name, **vars(self.penalty)})
+        return stated
+
+    def _certificate(self) -> dict[str, Any]:
+        return super()._certificate() if self.convex_ else _of_last_round(self)
+
+
+def _object_with(method: str, name: str, value: Any, advice: str) -> Any:
+    """The value of a parameter, if it is an object that has the method; a class is not."""
+    if isinstance(value, type) or not hasattr(value, method):
+        raise ParameterError(name, value, f"must be {advice}")
+    return value
+
+
+def _of_last_round(ranker: Ranker) -> dict[str, Any]:
+    """The certificate of a fit with a concave penalty, which is no proof of a global optimum."""
+    return {"objective": ranker.objective_, "gap_of_last_round": ranker.gap_}
 
 
 @dataclass(eq=False, repr=False)
@@ -313,7 +353,7 @@ class SparseRankSVM(Ranker):
             reason = f"`penalty={self.penalty!r}` finds its own weights"
             raise ParameterError("l1_weights", self.l1_weights, reason)
         kind: Any = PENALTIES[self.penalty]
-        shape = {field.name: getattr(self, field.name) for field in fields(kind) if hasattr(self, field.name)}
+        shape = {one.name: getattr(self, one.name) for one in fields(kind) if hasattr(self, one.name)}
         return kind(**shape)  # type: ignore[no-any-return]
 
     def _solver(self, problem: Problem, data: Dataset) -> Solver:
@@ -322,9 +362,7 @@ class SparseRankSVM(Ranker):
         return Reweighted(self.tol, self.max_rounds, ROUND_SOLVERS[self.solver](self.tol, self.max_iter))
 
     def _certificate(self) -> dict[str, Any]:
-        if self._fit_parameters["penalty"] == "l1":
-            return super()._certificate()
-        return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
+        return super()._certificate() if self._fit_parameters["penalty"] == "l1" else _of_last_round(self)
 
 
 @dataclass(eq=False, repr=False)

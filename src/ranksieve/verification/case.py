@@ -26,6 +26,7 @@ from ranksieve.model.linear import LinearModel, as_settings, model_from_dict
 from ranksieve.path import Progress
 from ranksieve.penalties import PENALTIES
 from ranksieve.prepare import Preparation
+from ranksieve.rankers import LinearRanker
 from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.parameters import check_parameters
 from ranksieve.solvers import Problem
@@ -182,7 +183,7 @@ def _in_words(value: Any) -> str:
 
 def ranker_class(method: str) -> type[Ranker]:
     """The class of a linear ranker by its name."""
-    kind = ranker_classes().get(method.lower())
+    kind = {"linearranker": LinearRanker, **ranker_classes()}.get(method.lower())
     if kind is None or not kind().can("linear"):
         raise NotChecked(f"this release has no linear method called {method!r}")
     return kind
