@@ -22,7 +22,7 @@ KINDS = (NDCG_AND_MAP, SPARSITY, P_VALUES, SECONDS, OTHER)
 
 # By paper and method, or by paper alone: what is known of why ours differs; empty where nothing is.
 REMARKS = {
-    ("FenchelRank", "fenchelrank"): "choices on vali that the fourth digit decides",
+    ("FenchelRank", "fenchelrank"): "choices on valid that the fourth digit decides",
     ("FenchelRank", "tgrank"): "its grid and its steps are not printed",
     ("FenchelRank", "rsrank"): "its grid is not printed, and the original starts from random models",
     ("FenchelRank", ""): "the C of RankSVM-Primal that were tried are not printed",
@@ -55,7 +55,7 @@ class Terms:
     Parameters
     ----------
     select : str
-        The metric that chooses on vali, as the source did.
+        The metric that chooses on valid, as the source did.
     sparsity : str
         "sparsity" counts all features, "varying_sparsity" those that vary within some query.
     profile : Profile, optional

@@ -71,7 +71,7 @@ def published_table(results: DataSetResults, baseline: str) -> Table:
         f"{results.name}: ours beside the published numbers",
         ("method", "source", *(heading(metric) for metric in metrics)),
         tuple(rows),
-        "Each of ours says which metric chose it on vali: the one that the source chose by. Difference: "
+        "Each of ours says which metric chose it on valid: the one that the source chose by. Difference: "
         "ours − published, where both were measured alike; under the nearest conventions to a paper's own "
         "there is none. Sparsity: nonzero weights / features; of varying: without the features that are "
         "constant within every query. Seconds: of the chosen fit, a mean over folds, on different machines.",

@@ -29,9 +29,9 @@ FOLDER = HERE / "out" / "results"
 PAGE = HERE.parent / "docs" / "results.md"
 INTRODUCTION = """# Results on LETOR
 
-Made by `make results`: `papers.bench` fits every grid point on train, chooses on vali and measures
+Made by `make results`: `papers.bench` fits every grid point on train, chooses on valid and measures
 test, over the five folds of OHSUMED (LETOR 3.0) and MQ2008 (LETOR 4.0), with the metric conventions of
-LETOR's scripts. Nothing here is selected by hand or by test data: every choice is the best on vali, every
+LETOR's scripts. Nothing here is selected by hand or by test data: every choice is the best on valid, every
 method of the [table](methods/README.md) is here, and so is every number that the five papers print for these
 data, [like with like](experiments.md#like-with-like). The page with pictures:
 `python -m papers report results -o report.html`.
@@ -47,7 +47,7 @@ REASONS = """
 
 - **FenchelRank** is reproduced: the same problem, grid and stopping rule give the paper's digits up to a
   few thousandths in any metric. Frank–Wolfe steps from zero are deterministic; what remains are choices
-  on vali that are decided by the fourth digit.
+  on valid that are decided by the fourth digit.
 - **FSMRank** prints neither its grids nor how it treats a similarity matrix that is not positive
   semidefinite (|Pearson| is not, on all ten training folds; here it is projected). On OHSUMED it comes
   out lower than printed at NDCG@10, on MQ2008 as printed within noise.

@@ -43,7 +43,7 @@ def tables_without_times(results):
 
 @pytest.mark.parametrize("name", ["ranksvm", "rankboost"])
 def test_bench_is_the_protocol(synthetic_folds, results, name):
-    """Fit every grid point on train, choose on vali (the earlier of equals), measure test: done by hand."""
+    """Fit every grid point on train, choose on valid (the earlier of equals), measure test: done by hand."""
     method, stored = METHODS[name], results.data_sets["toy"].results[name]
     for fold, ours in zip(synthetic_folds, stored.folds, strict=True):
         grid = thinned(method.grid)
@@ -68,7 +68,7 @@ def test_warm_starts_reach_the_same_optimum(synthetic_folds, results):
             assert row["certificate"]["objective"] == pytest.approx(alone.objective_, rel=2e-6)
 
 
-def test_the_sparse_ranker_chooses_on_vali(synthetic_folds, results):
+def test_the_sparse_ranker_chooses_on_valid(synthetic_folds, results):
     for fold, stored in zip(
         synthetic_folds, results.data_sets["toy"].results["sparseranker"].folds, strict=True
     ):
@@ -221,7 +221,7 @@ from ranksieve.io.folds import deal_folds
 from ranksieve.synthetic import make_ranking
 from ranksieve.experiment.benching import bench
 from tests.protocol import STUDIES
-folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, seed=1), 3)
+folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, random_state=1), 3)
 sys.stdin.readline()
 bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], studies=STUDIES)
 """
@@ -283,7 +283,7 @@ def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
 
 
 def test_a_data_file_is_dealt_into_folds(tmp_path):
-    data = make_ranking(40, 8, 3, docs_per_query=12, seed=1)
+    data = make_ranking(40, 8, 3, docs_per_query=12, random_state=1)
     write_letor(data, tmp_path / "judged.txt.gz")
     how = {"out": tmp_path / "out", "grid": "fast"}
     found = bench(tmp_path / "judged.txt.gz", ["ranksvm"], **how).data_sets
@@ -361,7 +361,7 @@ def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tm
 
 
 def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
-    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
+    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, random_state=1), 3)
     how = {"out": tmp_path, "grid": "fast"}
     found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], **how).data_sets["few"]
     for name in ("fsrank", "gas", "fsmsvm"):
@@ -374,7 +374,7 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
 
 @pytest.mark.parametrize("name", ["gas", "rankwrapper", "stabilityselection"])
 def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
-    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
+    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, random_state=1), 3)
     method = METHODS[name]
     if name == "stabilityselection":
         method = replace(method, grid=[{**point, "n_subsamples": 8} for point in method.grid])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -49,7 +48,7 @@ def search_for(data, ridge=RIDGE, **limits):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_equals_enumeration_of_20_features(k):
-    data = rs.make_ranking(n_queries=15, n_features=20, n_informative=5, seed=3)
+    data = rs.make_ranking(n_queries=15, n_features=20, n_informative=5, random_state=3)
     search = search_for(data)
     found = search.best(k, Effort(gap=0.0))
     least, chosen = enumerated(search.objective, search.budget, RIDGE, k)
@@ -199,7 +198,7 @@ def test_the_perspective_relaxation_is_solved():
 
 @pytest.fixture(scope="module")
 def train():
-    return rs.make_ranking(n_queries=30, n_features=12, n_informative=4, seed=1)
+    return rs.make_ranking(n_queries=30, n_features=12, n_informative=4, random_state=1)
 
 
 def test_estimator(train):

@@ -1,4 +1,4 @@
-"""Choices of bench: on vali alone, by each metric and with each seed for itself."""
+"""Choices of bench: on valid alone, by each metric and with each seed for itself."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def fitted(method, point, seed, fold):
     return (ranker if seed is None else ranker.set_params(random_state=seed)).fit(fold.train)
 
 
-def test_every_choice_is_the_best_on_vali(synthetic_folds, folder):
-    """No journal holds a point that something else than its own metric on vali chose: all measured again."""
+def test_every_choice_is_the_best_on_valid(synthetic_folds, folder):
+    """No journal holds a point that something else than its own metric chose on valid: all measured again."""
     for path in sorted(folder.glob("toy/*/Fold*.jsonl")):
         fold, method = synthetic_folds[int(path.stem[-1]) - 1], ALL[path.parent.name]
         chosen = [row for row in rows_of(path) if row["kind"] == "chosen"]

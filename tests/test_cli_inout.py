@@ -47,7 +47,7 @@ TREES = """## LambdaMART
 
 @pytest.fixture(scope="module")
 def data():
-    return rs.make_ranking(n_queries=20, n_features=4, n_informative=2, seed=3)
+    return rs.make_ranking(n_queries=20, n_features=4, n_informative=2, random_state=3)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ CLAIMS = ["training data", "validation data", "weights", HELD_OUT, "cost", "budg
 def home(tmp_path_factory) -> Path:
     """Training and validation data, and a model that was fitted on them within a budget."""
     folder = tmp_path_factory.mktemp("verify")
-    data = rs.make_ranking(n_queries=24, n_features=8, n_informative=3, seed=2)
+    data = rs.make_ranking(n_queries=24, n_features=8, n_informative=3, random_state=2)
     rs.write_letor(data.select_queries(range(14)), folder / "train.txt")
     rs.write_letor(data.select_queries(range(14, 24)), folder / "vali.txt")
     rs.write_letor(data.select_features([0, 1, 2]), folder / "narrow.txt")

@@ -161,7 +161,9 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
         assert fitted.to_model().chosen_by == {"metric": "ndcg@5", "profile": expected.name}
     assert rs.frontier(train, valid, metric="ndcg@5", **FAST).profile == expected.name
     model = fitted.to_model()
-    assert rs.drop_costs(model, test, "ndcg@5") == rs.drop_costs(model, test, "ndcg@5", profile=expected)
+    assert rs.feature_importance(model, test, "ndcg@5") == rs.feature_importance(
+        model, test, "ndcg@5", profile=expected
+    )
 
 
 def test_what_is_chosen_on_decides():
@@ -324,8 +326,8 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     assert "documents; the letor profile counts their NDCG@3, NDCG@5 and NDCG@10 as 0" in shown
     assert '<tr><th>profile</th><td class="name">letor</td></tr>' in shown
     assert json.loads(run(*command, "--json").stdout)["uncounted"] == sentence
-    vali = rs.read_letor(fold / "vali.txt")
-    alone = short_lists(rs.evaluate(np.zeros(vali.n_docs), vali, "ndcg@10"))
+    valid = rs.read_letor(fold / "vali.txt")
+    alone = short_lists(rs.evaluate(np.zeros(valid.n_docs), valid, "ndcg@10"))
     assert json.loads(run(*command, "--set", "cv=0", "--json").stdout)["uncounted"] == alone != sentence
     assert "as 0" not in words(*command, "--profile", "standard")
     assert "(standard profile): " in words(

@@ -56,7 +56,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def data():
-    return rs.make_ranking(60, 12, 4, docs_per_query=(5, 20), seed=1)
+    return rs.make_ranking(60, 12, 4, docs_per_query=(5, 20), random_state=1)
 
 
 def part_of(data: rs.Dataset, first: int, last: int) -> rs.Dataset | None:
@@ -202,14 +202,14 @@ def test_methods(ranker, data, parted):
 
 
 def test_many_features_by_products(client):
-    wide = rs.make_ranking(12, 110, 5, docs_per_query=(5, 8), seed=2)
+    wide = rs.make_ranking(12, 110, 5, docs_per_query=(5, 8), random_state=2)
     there = rs.RankSVM(C=1e-3).fit(spread(wide, [40], client))
     np.testing.assert_allclose(there.coef_, rs.RankSVM(C=1e-3).fit(wide).coef_, **SAME)
 
 
 @pytest.mark.full
 def test_the_default_ranker(data, parted, client):
-    valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), seed=9)
+    valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), random_state=9)
     there_valid = spread(valid, [valid.n_docs // 2], client)
     options = {"max_features": 1, "n_alphas": 5, "refit_on": "all"}
     here = rs.SparseRanker(**options).fit(data, valid=valid)
@@ -261,7 +261,12 @@ def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
 
 
 def test_others_say_what_works(parted):
-    for learner in (rs.baselines.RankBoost(), rs.FSMRank(), rs.baselines.CSRankSVM(), rs.baselines.LambdaMART()):
+    for learner in (
+        rs.baselines.RankBoost(),
+        rs.FSMRank(),
+        rs.baselines.CSRankSVM(),
+        rs.baselines.LambdaMART(),
+    ):
         with refused_data() as info:
             learner.fit(parted)
         assert type(learner).__name__ in info.value.reason

@@ -352,7 +352,7 @@ def test_damaged_fastrank_models(file, content, words):
 
 
 def test_own_models_are_read_too(tmp_path):
-    data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, random_state=0)
     own = rs.FenchelRank(radius=2).fit(data).to_model()
     own.save(tmp_path / "m.json")
     assert read_model(tmp_path / "m.json") == rs.load_model(tmp_path / "m.json")

@@ -143,7 +143,16 @@ def test_copies_of_chosen_features_are_found_among_many(wide, monkeypatch):
     assert max(widths) <= 1001
 
 
-@pytest.mark.parametrize("kind", [rs.baselines.GAS, rs.FSMRank, rs.baselines.FBPCRank, rs.baselines.HierarchicalBEM, rs.baselines.HierarchicalILTR])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        rs.baselines.GAS,
+        rs.FSMRank,
+        rs.baselines.FBPCRank,
+        rs.baselines.HierarchicalBEM,
+        rs.baselines.HierarchicalILTR,
+    ],
+)
 def test_more_features_than_can_be_compared_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((20, 5001))
     data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))

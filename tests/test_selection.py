@@ -98,7 +98,9 @@ def test_gas_measures_and_chooses(data):
         fitted = GAS(max_features=4, importance=importance, c=0.1).fit(data)
         s, A = feature_importance(importance, data), feature_similarity("kendall", data)
         assert fitted.selected_.tolist() == literal_gas(s, A, 0.1, 4)
-    np.testing.assert_array_equal(GAS(max_features=4, c=0).fit(data).selected_, FSRank(max_features=4).fit(data).selected_)
+    np.testing.assert_array_equal(
+        GAS(max_features=4, c=0).fit(data).selected_, FSRank(max_features=4).fit(data).selected_
+    )
 
 
 def test_gas_leaves_out_a_copy_of_what_it_has(data):
@@ -133,7 +135,11 @@ def test_loss_importance_of_a_perfect_and_of_a_useless_feature():
 
 def test_gas_with_given_measures(data):
     importance = np.array([0.1, 0.9, 0.8, 0.0, 0.5, 0.2, 0.3, 0.0])
-    assert GAS(max_features=3, importance=importance, similarity=np.eye(8)).fit(data).selected_.tolist() == [1, 2, 4]
+    assert GAS(max_features=3, importance=importance, similarity=np.eye(8)).fit(data).selected_.tolist() == [
+        1,
+        2,
+        4,
+    ]
     with refused_parameter("k", 7):
         GAS(max_features=7, importance=importance, similarity=np.eye(8)).fit(data)
 
@@ -173,7 +179,7 @@ def test_parameters_of_the_wrong_kind(data, kind, parameters):
 
 
 def test_gas_with_700_features():
-    wide = make_ranking(n_queries=20, n_features=700, n_informative=20, docs_per_query=20, seed=0)
+    wide = make_ranking(n_queries=20, n_features=700, n_informative=20, docs_per_query=20, random_state=0)
     chosen = GAS(max_features=50, c=0.05).fit(wide).selected_
     assert len(set(chosen)) == 50
 
@@ -393,7 +399,7 @@ def test_a_search_over_equal_features_ends():
 
 @pytest.fixture(scope="module")
 def planted():
-    return make_ranking(n_queries=80, n_features=30, n_informative=4, noise=0.3, seed=5)
+    return make_ranking(n_queries=80, n_features=30, n_informative=4, noise=0.3, random_state=5)
 
 
 def test_stability_selection_finds_the_planted_features(planted):
@@ -458,7 +464,7 @@ def test_queries_without_pairs_are_not_drawn(planted):
 def test_nothing_stable(planted):
     with pytest.warns(UserWarning, match=r"below threshold=1"):
         fitted = StabilitySelection(n_subsamples=10, threshold=1.0, max_features=1, n_alphas=5).fit(
-            make_ranking(n_queries=6, n_features=30, n_informative=10, noise=3.0, seed=2)
+            make_ranking(n_queries=6, n_features=30, n_informative=10, noise=3.0, random_state=2)
         )
     assert len(fitted.selected_) == 0
 
@@ -475,7 +481,13 @@ def test_stability_selection_with_wrong_alphas(planted):
 
 def test_no_feature_varies():
     flat = Dataset(np.ones((6, 3)), [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1])
-    for selector in (FSRank(max_features=1), GAS(max_features=1), FSMSVM(max_features=1), FBPCRank(), StabilitySelection()):
+    for selector in (
+        FSRank(max_features=1),
+        GAS(max_features=1),
+        FSMSVM(max_features=1),
+        FBPCRank(),
+        StabilitySelection(),
+    ):
         with refused_data() as info:
             selector.fit(flat)
         assert "none of the 3 features" in info.value.reason

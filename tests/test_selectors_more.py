@@ -132,7 +132,9 @@ def test_greedy_rankrls_with_copies_and_next_to_no_ridge(data):
     assert len(set(chosen)) == 8
     weight = np.ones(data.n_queries)
     expected = left_out_error(copied, chosen.tolist(), 1e-9, weight)
-    assert GreedyRankRLS(max_features=8, alpha=1e-9).fit(copied).errors_[-1] == pytest.approx(expected, rel=1e-6)
+    assert GreedyRankRLS(max_features=8, alpha=1e-9).fit(copied).errors_[-1] == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 # RankFilter and RankWrapper
@@ -369,7 +371,11 @@ def test_greedy_brtree_leaves_out_copies(larger):
     similarity = np.eye(10)
     other = (best + 1) % 10
     similarity[best, other] = similarity[other, best] = 1.0
-    chosen = BRTree(max_features=9, search="greedy", n_rounds=6, c=5.0, similarity=similarity).fit(larger).selected_
+    chosen = (
+        BRTree(max_features=9, search="greedy", n_rounds=6, c=5.0, similarity=similarity)
+        .fit(larger)
+        .selected_
+    )
     assert chosen[0] == best
     assert other not in chosen
 

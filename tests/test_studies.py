@@ -255,7 +255,11 @@ def test_the_least_loss_in_a_ball_is_a_lower_bound(fold):
 def test_orders_are_those_of_the_selectors(fold):
     n_varying = np.count_nonzero(varying_columns(fold.train))
     found = selectors.orders(fold.train, n_varying)
-    for name, kind in (("fsrank", rs.baselines.FSRank), ("gas", rs.baselines.GAS), ("fsmsvm", rs.baselines.FSMSVM)):
+    for name, kind in (
+        ("fsrank", rs.baselines.FSRank),
+        ("gas", rs.baselines.GAS),
+        ("fsmsvm", rs.baselines.FSMSVM),
+    ):
         for size in (1, 4, 9):
             np.testing.assert_array_equal(kind(size).fit(fold.train).selected_, found[name][:size])
     coefs = selectors.refitted(fold.train, found["gas"][:4])
@@ -371,7 +375,7 @@ def test_every_claim_is_told_where_its_numbers_are(shop):
     assert of_studies.verdicts(without) == []
 
 
-def test_the_number_of_features_is_chosen_on_vali(shop):
+def test_the_number_of_features_is_chosen_on_valid(shop):
     rows = rows_of(shop, "listmle_sizes")
     size, outcomes = listmle.best_size(rows)
     values = [

@@ -125,7 +125,7 @@ def fenchelrank_is_sparser(results: DataSetResults) -> Finding | None:
 
 
 def _race(results: DataSetResults, key: str, form: str) -> Finding | None:
-    """At the paper's C, which decides, and at the α that vali chooses."""
+    """At the paper's C, which decides, and at the α that validation chooses."""
     rows = rows_of(results, "fenchelrank_radius")
     found = {}
     for name in (fenchelrank.PRINTED, fenchelrank.CHOSEN) if rows else ():
@@ -295,7 +295,7 @@ CLAIMS: dict[tuple[str, str, str], Check] = {
         "SparseCSListMLE", "sparser than other sparse methods", "table 5: at λ = 0.01, k = 1",
     ): listmle_is_sparsest,
     (
-        "SparseCSListMLE", "some K below all features is best", "figure 3: N@10 with K as vali chooses it",
+        "SparseCSListMLE", "some K below all features is best", "figure 3: N@10 with K chosen on valid",
     ): some_size_beats_all,
     (
         "NonconvexRankSVM", "no method is significantly below the best", "tables V, VI",

@@ -41,7 +41,7 @@ def single_features(fold: Fold, profile: str) -> dict[str, Any]:
 
 
 def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
-    """The ℓ1 path on train: its points with weights and gaps, measured on vali and test."""
+    """The ℓ1 path on train: its points with weights and gaps, measured on valid and test."""
     path = sparse_path(fold.train)
     return {
         "alphas": path.alphas,

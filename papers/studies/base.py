@@ -1,4 +1,4 @@
-"""What studies share: models chosen on vali and measured on test, their means over folds, printed numbers."""
+"""What studies share: models chosen on valid and measured on test, their means over folds, their tables."""
 
 from __future__ import annotations
 

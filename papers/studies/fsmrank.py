@@ -75,7 +75,7 @@ def parts_table(results: DataSetResults) -> Table | None:
         ("variant", *ACCURACY),
         tuple(cells),
         "λ2 on a grid of quarter decades (also of half decades, from the same fits), λ1 of half decades, "
-        f"chosen on vali by NDCG@10. Importance brings {importance}; on half decades {coarse}. Similarity "
+        f"chosen on valid by NDCG@10. Importance brings {importance}; on half decades {coarse}. Similarity "
         f"brings {similarity}. The paper: importance helps, similarity makes no significant difference. "
         "One-sided paired t-tests over the test queries of all folds. What the paper prints "
         "is in the table of published numbers.",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from ranksieve.rankers.linear import squared_radii
 
 from papers.studies.base import (
     ACCURACY,
@@ -35,6 +34,7 @@ from ranksieve.methods import decades
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.rankers import SparseListMLE
+from ranksieve.rankers.linear import squared_radii
 from ranksieve.solvers import Problem, ProximalGradient, ProxNewton
 
 ALPHAS = decades(-1, -7)
@@ -48,7 +48,7 @@ SPARSE_OTHERS = {"fenchelrank": "FenchelRank", "proxrank": "SparseRank", "rsrank
 
 
 def cutoffs(fold: Fold, profile: str) -> dict[str, Any]:
-    """The sparse ranker for each k, with λ chosen on vali and at given λ, and the dense one.
+    """The sparse ranker for each k, with λ chosen on valid and at given λ, and the dense one.
 
     The sparse problems are solved by proximal Newton, which is faster than the paper's iteration.
     """
@@ -84,7 +84,7 @@ def cutoffs_table(results: DataSetResults) -> Table | None:
         f"{results.name}: cost-sensitive ListMLE aimed at NDCG@k",
         ("variant", *ACCURACY),
         tuple(cells),
-        f"λ chosen on vali by NDCG@10. Sparse minus dense, N@10: {', '.join(gains)}; the paper: sparse is "
+        f"λ chosen on valid by NDCG@10. Sparse minus dense, N@10: {', '.join(gains)}; the paper: sparse is "
         "above dense for every k, on OHSUMED not significantly. Sparse problems are solved to the optimum "
         "by proximal Newton steps; the row Sparse CS-ListMLE among the methods has the paper's iteration.",
     )
@@ -113,12 +113,12 @@ def degrees_table(results: DataSetResults) -> Table | None:
         ("method", "ours", f"{PAPER}, table 5"),
         tuple(cells),
         "Nonzero weights / features, means over folds. The paper sets λ = 0.01 for ListMLE (k = 1); the "
-        "other methods have the parameters that vali chose.",
+        "other methods have the parameters that validation chose.",
     )
 
 
 def sizes(fold: Fold, profile: str) -> dict[str, Any]:
-    """FBPCRank around sparse ListMLE with K features, λ chosen on vali; and what it chooses by itself.
+    """FBPCRank around sparse ListMLE with K features, λ chosen on valid; and what it chooses by itself.
 
     One search without ``tol`` passes every K; it takes in features as long as any helps.
     """
@@ -170,16 +170,16 @@ def sizes_table(results: DataSetResults) -> Table | None:
         f"{results.name}: FBPCRank around sparse ListMLE with K features",
         ("features", *ACCURACY),
         tuple(cells),
-        f"λ chosen on vali by NDCG@10, k = 10. No more than {rows[0]['K'][-1]} features vary within queries, "
-        f"so that larger K (the paper goes to {SIZES[-1]}) are the same. The best below all on vali is "
-        f"K = {best_size(rows)[0]}; in the paper's figure 3 (MQ2008) it is 30, by test. With the "
+        f"λ chosen on valid by NDCG@10, k = 10. No more than {rows[0]['K'][-1]} features vary within "
+        f"queries, so that larger K (the paper goes to {SIZES[-1]}) are the same. The best below all on valid "
+        f"is K = {best_size(rows)[0]}; in the paper's figure 3 (MQ2008) it is 30, by test. With the "
         f"paper's ε = {PAPER_EPS} and K = {PAPER_K} the folds choose the columns {alone} (the paper's table "
         "1: three to six columns).",
     )
 
 
 def best_size(rows: Sequence[Entry]) -> tuple[int, list[Outcome]]:
-    """The K below all features that is best on vali over the folds, and its outcomes."""
+    """The K below all features that is best on valid over the folds, and its outcomes."""
     sizes = rows[0]["K"]
     values = [
         fmean([row["variants"][place]["validation"] for row in rows]) for place in range(len(sizes) - 1)

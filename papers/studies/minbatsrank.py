@@ -82,7 +82,7 @@ def learn(
 
 
 def rates(fold: Fold, profile: str) -> dict[str, Any]:
-    """Each variant with its rate, λ and passes chosen on vali, for several orders of the queries."""
+    """Each variant with its rate, λ and passes chosen on valid, for several orders of the queries."""
     chooser, train = Chooser(fold, profile), fold.train
     found: dict[str, list[Any]] = {name: [] for name in VARIANTS}
     for seed in SEEDS:
@@ -115,7 +115,7 @@ def rates_table(results: DataSetResults) -> Table | None:
         ("variant", *ACCURACY, f"± {heading(METRIC)}", "diverged"),
         tuple(cells),
         f"Rate γ (twelve values each), λ (every third one of the paper's) and passes "
-        f"({', '.join(map(str, PASSES))}) chosen on vali by NDCG@10; means over {len(SEEDS)} orders of the "
+        f"({', '.join(map(str, PASSES))}) chosen on valid by NDCG@10; means over {len(SEEDS)} orders of the "
         f"queries, ±: their standard deviation. Diverged: share of the grid that ends in weights without "
         f"bound. {_verdict(rows)} γ = 1 is the rate that the paper gives Nonfea.",
     )
@@ -149,7 +149,7 @@ def seed_means(rows: Sequence[Entry], name: str) -> list[dict[str, Any]]:
 
 
 def online(fold: Fold, profile: str) -> dict[str, Any]:
-    """Test accuracy against the documents seen in one pass; γ and λ are chosen on vali at the end of it."""
+    """Test accuracy against the documents seen in one pass; γ and λ are chosen on valid at the end of it."""
     chooser, train = Chooser(fold, profile), fold.train
     ends = np.maximum(1, np.round(np.multiply(SHARES, train.n_queries)).astype(int))
     seen, curves = [], {FEATURE_WISE: [], NONFEA: []}  # type: ignore[var-annotated]
@@ -210,5 +210,5 @@ def online_table(results: DataSetResults) -> Table | None:
         tuple(cells),
         f"MinBatSRank learns from one query after another and sees each once; columns: documents seen. Means "
         f"over folds and {len(SEEDS)} orders of the queries, ±: standard deviation over the orders. γ and λ "
-        f"are chosen on vali at the end of the pass.{beside}",
+        f"are chosen on valid at the end of the pass.{beside}",
     )

@@ -55,7 +55,7 @@ def _against_best(results: DataSetResults, metric: str, table: str) -> Table | N
         f"{results.name}: {heading(metric)} of sparse methods against the best of them",
         ("method", *columns, "sparsity of varying", f"{PAPER}, table {table}"),
         tuple(rows),
-        "Parameters chosen on vali by MAP, also those of FenchelRank and FSMRank, as in the paper. ~: not "
+        "Parameters chosen on valid by MAP, also those of FenchelRank and FSMRank, as in the paper. ~: not "
         "significantly below the best at 5 % (paired one-sided t-test over the test queries of all folds), "
         "else the loss in percent.",
     )

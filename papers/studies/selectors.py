@@ -87,7 +87,7 @@ def sizes_table(results: DataSetResults) -> Table | None:
         ("method", "metric", *map(str, shared)),
         tuple(cells),
         "FSMRank's figures 1–3, and FS-Rank: they choose t features, on which RankSVM-Primal is fitted again "
-        "(C chosen on vali); FSMRank is its chosen model cut to its t largest weights. Test means over "
+        "(C chosen on valid); FSMRank is its chosen model cut to its t largest weights. Test means over "
         "folds.",
     )
 

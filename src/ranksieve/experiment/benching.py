@@ -121,7 +121,7 @@ def bench(
     cluster: Any = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Fit every grid point on train, choose on vali, measure test, and write it all down.
+    """Fit every grid point on train, choose on valid, measure test, and write it all down.
 
     A choice is made by ``select``, for the tables, and by NDCG@10 and MAP, so that numbers from elsewhere can
     be compared with what was chosen in the same way. Only what was chosen is measured on test.
@@ -144,7 +144,7 @@ def bench(
     grid : "paper" or "fast"
         All points of the papers' grids, or at most five values of one parameter, three of each of several.
     select : str, optional
-        Metric for the choice on vali; default the one of each method's paper.
+        Metric for the choice on valid; default the one of each method's paper.
     profile : str, optional
         Metric conventions. By default, for each data set, ``letor`` if it is one of LETOR's folds and its
         labels are on that scale (0 to 2), else ``standard``; tables and files say which.

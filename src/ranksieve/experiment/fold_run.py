@@ -21,7 +21,7 @@ from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import STUDIES_FOLDER, TABLE_METRICS, best_on_vali, dense
+from ranksieve.experiment.results import STUDIES_FOLDER, TABLE_METRICS, best_on_valid, dense
 from ranksieve.io.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
@@ -119,7 +119,7 @@ def _notes(fold: Fold) -> dict[str, Any]:
 
 
 def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
-    return {part: value(getattr(fold, part)) for part in ("train", "vali", "test")}
+    return {part: value(getattr(fold, part)) for part in ("train", "valid", "test")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class MethodPlan:
 
     @property
     def selections(self) -> tuple[str, ...]:
-        """Metrics to choose by on vali, each for itself; a ranker that chooses by itself there has one."""
+        """Metrics to choose by on valid, each for itself; a ranker that chooses by itself there has one."""
         if self.method.can("valid"):
             return (self.select,)
         return tuple(dict.fromkeys((self.select, *SELECTIONS)))
@@ -202,11 +202,11 @@ def _certificate(ranker: Ranker) -> dict[str, float]:
 
 
 def _choose(journal: Journal, select: str, seed: int | None) -> int:
-    """The best point on vali; it is on the disk before anything of it is measured on test."""
+    """The best point on valid; it is on the disk before anything of it is measured on test."""
     for row in journal.of_kind("chosen"):
         if (row["select"], row["random_state"]) == (select, seed):
             return int(row["point"])
-    best = best_on_vali(journal.of_kind("fit"), select, seed)
+    best = best_on_valid(journal.of_kind("fit"), select, seed)
     row = {"kind": "chosen", "select": select, "random_state": seed, "point": best["point"]}
     journal.append({**row, "validation": best["validation"][select]})
     return int(best["point"])

@@ -26,8 +26,8 @@ TABLE_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 SHARES = ("sparsity", "varying_sparsity", "n_selected")
 
 
-def best_on_vali(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
-    """The fit that is best on vali by a metric, the earlier of equals, among those with a seed."""
+def best_on_valid(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
+    """The fit that is best on valid by a metric, the earlier of equals, among those with a seed."""
     among = sorted((row for row in fits if row["random_state"] == seed), key=lambda row: int(row["point"]))
     return max(among, key=lambda row: float(row["validation"][select]))
 
@@ -158,7 +158,7 @@ class MethodFold:
     header: Entry
     fits: Sequence[Entry]
     choices: Mapping[tuple[str, int | None], Entry]
-    """By the metric that chose on vali, and the seed."""
+    """By the metric that chose on valid, and the seed."""
     tested: Mapping[tuple[int, int | None], Entry]
     """By grid point and seed."""
 
@@ -186,7 +186,7 @@ class MethodFold:
         return self.result_by(self.header["identity"]["select"])
 
     def result_by(self, select: str) -> FoldResult:
-        """What the models reached that are best on vali by a metric of the file."""
+        """What the models reached that are best on valid by a metric of the file."""
         chosen = [self.choices[select, seed] for seed in self.header["identity"]["seeds"]]
         return FoldResult(tuple(map(self._draw, chosen)), sum(row["seconds"] for row in self.fits))
 
@@ -229,7 +229,7 @@ class DataSetResults:
         }
 
     def chosen_by(self, name: str, select: str) -> MethodResult | None:
-        """The result of a method or variant if ``select`` chooses on vali; None if there is none."""
+        """The result of a method or variant if ``select`` chooses on valid; None if there is none."""
         folds = {**self.variants, **self.methods}.get(name, ())
         if not folds or any(select not in fold.header["identity"]["selections"] for fold in folds):
             return None
@@ -380,11 +380,11 @@ def _check_row(file: Path, line: int, row: Entry) -> None:
 def _check_choice(
     file: Path, line: int, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]
 ) -> None:
-    """Refuse a choice that is not the best on vali of the whole grid with its seed."""
+    """Refuse a choice that is not the best on valid of the whole grid with its seed."""
     select, seed = row["select"], row["random_state"]
     n_fits = sum(fit["random_state"] == seed for fit in fits)
-    if n_fits < len(identity["grid"]) or best_on_vali(fits, select, seed)["point"] != row["point"]:
-        raise damaged(file, line, f"the chosen point {row['point']} is not the best on vali by {select}")
+    if n_fits < len(identity["grid"]) or best_on_valid(fits, select, seed)["point"] != row["point"]:
+        raise damaged(file, line, f"the chosen point {row['point']} is not the best on valid by {select}")
 
 
 def _study_rows(file: Path) -> dict[str, Entry]:

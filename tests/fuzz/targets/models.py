@@ -13,7 +13,7 @@ from ranksieve.model.boosted import BoostedModel
 from tests.fuzz.targets.base import Files
 from tests.test_booster_models import XGBOOST, trained
 
-DATA = rs.make_ranking(n_queries=8, n_features=6, n_informative=2, docs_per_query=(6, 8), seed=1)
+DATA = rs.make_ranking(n_queries=8, n_features=6, n_informative=2, docs_per_query=(6, 8), random_state=1)
 MATRIX = np.round(DATA.X[:5], 2)
 TREES = b"""## LambdaMART
 ## No. of trees = 1
