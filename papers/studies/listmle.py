@@ -171,8 +171,8 @@ def sizes_table(results: DataSetResults) -> Table | None:
         ("features", *ACCURACY),
         tuple(cells),
         f"λ chosen on valid by NDCG@10, k = 10. No more than {rows[0]['K'][-1]} features vary within "
-        f"queries, so that larger K (the paper goes to {SIZES[-1]}) are the same. The best below all on valid "
-        f"is K = {best_size(rows)[0]}; in the paper's figure 3 (MQ2008) it is 30, by test. With the "
+        f"queries, so that larger K (the paper goes to {SIZES[-1]}) are the same. The best below all on "
+        f"valid is K = {best_size(rows)[0]}; in the paper's figure 3 (MQ2008) it is 30, by test. With the "
         f"paper's ε = {PAPER_EPS} and K = {PAPER_K} the folds choose the columns {alone} (the paper's table "
         "1: three to six columns).",
     )
