@@ -316,8 +316,8 @@ def _beside_default(ridge: float, default: float) -> str:
 
 def _allowed(search: SubsetSearch, size: int, w: FloatArray) -> Iterator[Finding]:
     """The set of the model is one of those that the proof is about; so there is such a set."""
-    limits, region, used = search.limits(size), search.everything, w != 0
-    if not limits.possible(region):
+    allowed, region, used = search.allowed(size), search.everything, w != 0
+    if not allowed.possible(region):
         yield False, "no set of features keeps the limits"
         return
     if not (region.inside | region.free)[used].all():
@@ -325,9 +325,9 @@ def _allowed(search: SubsetSearch, size: int, w: FloatArray) -> Iterator[Finding
         return
     chosen = region.holding(used)
     n = int(np.count_nonzero(used))
-    yield limits.places(chosen) >= 0, f"{n} of at most {size} features"
-    if limits.costs is not None:
-        yield limits.money(chosen) >= 0, f"cost {limits.costs.of(np.flatnonzero(used)):g}"
+    yield allowed.places(chosen) >= 0, f"{n} of at most {size} features"
+    if (costs := allowed.budget.costs) is not None:
+        yield allowed.money(chosen) >= 0, f"cost {costs.of(np.flatnonzero(used)):g}"
 
 
 def check_scorecard(case: Case) -> Verdict:
