@@ -67,7 +67,7 @@ def fits_are_remembered(monkeypatch):
                 known[key] = ranker.fit(data, **given)
             return known[key]
 
-        return SimpleNamespace(uses_valid=ranker.uses_valid, fit=fit)
+        return SimpleNamespace(can=ranker.can, fit=fit)
 
     monkeypatch.setattr(case, "chooser_of", chooser)
 

@@ -163,7 +163,7 @@ def test_variants_stand_beside_their_numbers_only(results):
     assert list(results.variants) == ["fsrank-k5", "cslistmle@3"]
     assert lines(published_table(results, "ranksvm"), "FS-Rank, k = 5")[1][1].text == "FenchelRank, table 7"
     for fold in results.variants["fsrank-k5"]:
-        assert {row["parameters"]["k"] for row in fold.fits} == {5}
+        assert {row["parameters"]["max_features"] for row in fold.fits} == {5}
 
 
 def test_variants_alone_are_methods(synthetic_folds, tmp_path):

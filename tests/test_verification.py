@@ -99,7 +99,7 @@ def test_all_claims_of_a_model(model, halves):
         {"families": ["forward"], "signs": {"f1": "+"}, "max_features": 3},
         {"families": ["refitted"], "signs": [0, 1, 0, -1, 0, 0, 0, 0]},
         {"families": ["l1"], "penalty": "elastic_net", "l1_ratio": 0.7},
-        {"families": ["l1"], "weights": [1, 2, 0.5, 1, 1, np.inf, 1, 1]},
+        {"families": ["l1"], "l1_weights": [1, 2, 0.5, 1, 1, np.inf, 1, 1]},
         {"families": ["log"], "normalise": "query_z"},
         {"families": ["forward"], "normalise": "min_max", "rule": "one_standard_error"},
     ],

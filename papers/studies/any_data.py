@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import CURVE_METRICS
 from ranksieve._types import FloatArray
 from ranksieve.baselines import FBPCRank
 from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
-from ranksieve.experiment.fold_run import CURVE_METRICS
 from ranksieve.io.folds import Fold
 from ranksieve.metrics import Evaluator, evaluate_many
 from ranksieve.model.linear import linear_scores_of_models, nonzero_weights

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import (
     ACCURACY,
     Chooser,
@@ -26,7 +27,6 @@ from ranksieve.baselines.wrappers import SelectionStep
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import Table, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.losses import CostSensitiveListMLE
@@ -68,7 +68,7 @@ def _sparse(train: Dataset, alphas: Sequence[float], k: int) -> list[FloatArray]
     return [fit(SparseListMLE(alpha, k, solver="newton"), train).coef_ for alpha in alphas]
 
 
-def cutoffs_table(results: DataSetResults) -> Table | None:
+def cutoffs_table(results: PaperResults) -> Table | None:
     """Each k of Table 2, and what sparsity brings."""
     rows = rows_of(results, "listmle_cutoffs")
     if not rows:
@@ -90,7 +90,7 @@ def cutoffs_table(results: DataSetResults) -> Table | None:
     )
 
 
-def degrees_table(results: DataSetResults) -> Table | None:
+def degrees_table(results: PaperResults) -> Table | None:
     """Shares of nonzero weights at given λ, beside Table 5."""
     rows = rows_of(results, "listmle_cutoffs")
     if not rows:
@@ -155,7 +155,7 @@ def after_steps(steps: Sequence[SelectionStep], size: int) -> list[int]:
     return chosen
 
 
-def sizes_table(results: DataSetResults) -> Table | None:
+def sizes_table(results: PaperResults) -> Table | None:
     """Accuracy for each K."""
     rows = rows_of(results, "listmle_sizes")
     if not rows or len({tuple(row["K"]) for row in rows}) > 1 or len(rows[0]["K"]) < 2:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import (
     ACCURACY,
     METRIC,
@@ -22,7 +23,7 @@ from papers.studies.base import (
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
+from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.experiment.tables import Table, heading, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.kernels.ftrl import Rule
@@ -95,7 +96,7 @@ def rates(fold: Fold, profile: str) -> dict[str, Any]:
     return {"variants": found}
 
 
-def rates_table(results: DataSetResults) -> Table | None:
+def rates_table(results: PaperResults) -> Table | None:
     """The variants, their means over seeds and the spread of NDCG@10."""
     rows = rows_of(results, "minbatsrank_rates")
     if not rows:
@@ -187,7 +188,7 @@ def online_means(rows: Sequence[Entry], name: str, metric: str) -> FloatArray:
     )
 
 
-def online_table(results: DataSetResults) -> Table | None:
+def online_table(results: PaperResults) -> Table | None:
     """Accuracy after some shares of one pass."""
     rows = rows_of(results, "minbatsrank_online")
     if not rows:

@@ -23,7 +23,7 @@ from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.io.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.io.load import read_dataset
 from ranksieve.methods import GRIDS, KNOWN_AS, METHODS, Method, within
-from ranksieve.metrics import Profile, parse
+from ranksieve.metrics import parse
 from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
@@ -65,7 +65,6 @@ class Plan:
     profile: str | None
     normalise: str
     missing: str
-    other_profiles: Mapping[str, Sequence[Profile]]
 
     def check(self) -> None:
         """Refuse what cannot be run on any data."""
@@ -88,9 +87,9 @@ class Plan:
             _check_name("source", data_set)
             by = fitting_profile(data_set, folds, self.profile)
             prepared = _prepared_folds(data_set, folds, self.normalise, self.missing)
-            for place in make_places(folder, data_set, prepared, by, self.other_profiles.get(data_set, ())):
+            for place in make_places(folder, data_set, prepared, by):
                 with while_doing(place.label):
-                    place.check_measurable([metric for one in self.methods for metric in one.selections])
+                    place.check_measurable([one.select for one in self.methods])
                 yield from self._tasks_at(place)
 
     def _tasks_at(self, place: Place) -> Iterator[Task]:
@@ -116,15 +115,13 @@ def bench(
     missing: str = "auto",
     n_seeds: int | None = None,
     studies: Mapping[str, Study] | None = None,
-    other_profiles: Mapping[str, Sequence[Profile]] | None = None,
     n_jobs: int = 1,
     cluster: Any = None,
     progress: Progress | None = None,
 ) -> Results:
     """Fit every grid point on train, choose on valid, measure test, and write it all down.
 
-    A choice is made by ``select``, for the tables, and by NDCG@10 and MAP, so that numbers from elsewhere can
-    be compared with what was chosen in the same way. Only what was chosen is measured on test.
+    Only what was chosen is measured on test.
 
     Every finished fit is one line in ``out``. A run that was killed goes on where it stopped when it is
     called again with the same arguments, and gives the same results. A folder may hold several data sets and
@@ -153,15 +150,13 @@ def bench(
         each fold. The papers' methods take features as they are.
     n_seeds : int, optional
         How often a method that draws is run, each time with another random_state: all of its grid, and the
-        choice on vali. The row is the mean of what was chosen, with its standard deviation. By default as
+        choice on valid. The row is the mean of what was chosen, with its standard deviation. By default as
         often as the table of methods says, with the fast grid once.
     studies : mapping of name to function, optional
         What to measure on each fold apart from the methods. A function gets the fold (a ``Place`` with
         ``fold``, ``number`` and ``profile``) and returns plain data, or None to skip this fold. The data are
         kept like fits, and ``DataSetResults.studies`` holds them. With ``n_jobs`` above 1 functions must be
         picklable.
-    other_profiles : mapping of data set to profiles, optional
-        Further metric conventions by which the chosen models are measured on test, as means.
     n_jobs : int
         Processes; each uses one thread if there are several.
     cluster : distributed.Client or address, optional
@@ -170,14 +165,7 @@ def bench(
     progress : callable, optional
         Called with (fits done, fits in all).
     """
-    plan = Plan(
-        _method_plans(methods, grid, select, n_seeds),
-        studies or {},
-        profile,
-        normalise,
-        missing,
-        other_profiles or {},
-    )
+    plan = Plan(_method_plans(methods, grid, select, n_seeds), studies or {}, profile, normalise, missing)
     plan.check()
     folder, workers = Path(out), None
     if cluster is not None:
