@@ -163,10 +163,25 @@ def nearest_positive_semidefinite(matrix: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (nearest + nearest.T))
 
 
+PSD_POLICIES = ("project", "warn", "error", "ignore")
+
+
 def settle_definiteness(matrix: FloatArray, policy: str) -> FloatArray:
     """The matrix to use: itself if positive semidefinite, else what ``policy`` of PSD_POLICIES says."""
     eigenvalues = _eigenvalues(matrix)
-    return matrix if _is_definite(eigenvalues) else PSD_POLICIES[policy](matrix, eigenvalues)
+    if policy == "ignore" or _is_definite(eigenvalues):
+        return matrix
+    if policy == "project":
+        return nearest_positive_semidefinite(matrix)
+    fault = (
+        f"the similarity matrix is not positive semidefinite (smallest eigenvalue {eigenvalues[0]:.3g}, "
+        f"largest {eigenvalues[-1]:.3g}), so the problem need not be convex"
+    )
+    cure = "use `psd='project'` or `similarity='squared_pearson'`"
+    if policy == "error":
+        raise ParameterError("psd", "error", f"{fault}; {cure}")
+    warn_caller(f"{fault} and the duality gap is unknown; {cure}")
+    return matrix
 
 
 def _eigenvalues(matrix: FloatArray) -> FloatArray:
@@ -175,41 +190,6 @@ def _eigenvalues(matrix: FloatArray) -> FloatArray:
 
 def _is_definite(eigenvalues: FloatArray) -> bool:
     return bool(eigenvalues[0] >= -ROUNDING * len(eigenvalues) * max(eigenvalues[-1], -eigenvalues[0]))
-
-
-MAKE_DEFINITE = "use `psd='project'` or `similarity='squared_pearson'`"
-
-
-def _fault(eigenvalues: FloatArray) -> str:
-    return (
-        "the similarity matrix is not positive semidefinite (smallest eigenvalue "
-        f"{eigenvalues[0]:.3g}, largest {eigenvalues[-1]:.3g}), so the problem need not be convex"
-    )
-
-
-def _project(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    return nearest_positive_semidefinite(matrix)
-
-
-def _warn(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    warn_caller(f"{_fault(eigenvalues)} and the duality gap is unknown; {MAKE_DEFINITE}")
-    return matrix
-
-
-def _refuse(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    raise ParameterError("psd", "error", f"{_fault(eigenvalues)}; {MAKE_DEFINITE}")
-
-
-def _ignore(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    return matrix
-
-
-PSD_POLICIES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "project": _project,
-    "warn": _warn,
-    "error": _refuse,
-    "ignore": _ignore,
-}
 
 
 def _weighted_sum(slope: FloatArray, sizes: FloatArray) -> float:
