@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.experiment.benching import fitting_profile
-from ranksieve.metrics import PROFILES, Evaluator, Profile, evaluate_many, parse, profile_for
+from ranksieve.metrics import PROFILES, Evaluator, Profile, parse, profile_for
 from ranksieve.metrics.table import METRICS
 from ranksieve.rankers.measures import single_feature
 from ranksieve.report.page import short_lists
@@ -149,7 +148,7 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
         part.profile = own
     scores = test.X[:, 0]
     assert rs.evaluate(scores, test).profile is Evaluator(test).profile is expected
-    many = evaluate_many(scores[:, None], test, "ndcg@5")
+    many = Evaluator(test).evaluate_many(scores[:, None], "ndcg@5")
     np.testing.assert_array_equal(many[0], rs.evaluate(scores, test, "ndcg@5", expected).per_query["ndcg@5"])
     for held_out in ({"valid": valid}, {}):
         fitted = rs.SparseRanker(metric="ndcg@5", **FAST).fit(train, **held_out)
@@ -184,10 +183,6 @@ def test_bench_of_letor_folds_has_the_numbers_of_the_letor_profile(root, tmp_pat
         return [{key: value for key, value in row.items() if "seconds" not in key} for row in measured]
 
     assert rows("default") == rows("told", profile="letor")
-    folds = rs.load_letor_folds(root / "TOY")
-    assert fitting_profile("TOY", folds, None) == "letor"
-    assert fitting_profile("TOY", folds, "mslr") == "mslr"
-    assert fitting_profile("shop", rs.deal_folds(random_dataset(), 3), None) == "standard"
 
 
 # --- models remember what they were chosen by ---------------------------------------------------------------

@@ -621,23 +621,6 @@ def test_commands(data, client, folder, tmp_path):
 
 
 @pytest.mark.full
-def test_bench_by_workers(client, synthetic_folds, tmp_path):
-    folds, options = {"toy": synthetic_folds[:1]}, {"grid": "fast"}
-    here = rs.bench(folds, ["ranksvm"], out=tmp_path / "here", **options)
-    there = rs.bench(folds, ["ranksvm"], out=tmp_path / "there", cluster=client.scheduler.address, **options)
-    own, remote = (one.data_sets["toy"].pooled["ranksvm"].per_query for one in (here, there))
-    for metric, values in own.items():
-        np.testing.assert_array_equal(remote[metric], values)
-
-
-def test_results_need_a_folder_that_workers_see(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(client, "run", lambda find, path: {"tcp://10.0.0.7:1234": False})
-    with refused_data(tmp_path) as info:
-        Cluster(client).check_shared(tmp_path)
-    assert "tcp://10.0.0.7:1234" in info.value.reason
-
-
-@pytest.mark.full
 def test_an_interrupted_command_leaves_nothing_behind(client, folder):
     def others() -> list[int]:
         """How many results each other client of the scheduler holds or waits for."""

@@ -13,7 +13,7 @@ from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
 from ranksieve.io.folds import Fold
-from ranksieve.metrics import Evaluator, evaluate_many
+from ranksieve.metrics import Evaluator
 from ranksieve.model.linear import linear_scores_of_models, nonzero_weights
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
@@ -57,7 +57,7 @@ def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
 
 def _measured(path: SparsePath, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
     scores = linear_scores_of_models(data.X, path.coefs)
-    values = {metric: evaluate_many(scores, data, metric, profile) for metric in CURVE_METRICS}
+    values = {metric: Evaluator(data, profile).evaluate_many(scores, metric) for metric in CURVE_METRICS}
     return {m: {"mean": v.mean(axis=1), "standard_error": standard_error(v)} for m, v in values.items()}
 
 
