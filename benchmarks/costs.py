@@ -30,12 +30,12 @@ METRIC, PROFILE = "ndcg@10", "letor"
 
 
 def shop(seed: int) -> tuple[Dataset, FeatureCosts]:
-    return make_shop(sum(N_QUERIES), seed=seed), shop_costs()
+    return make_shop(sum(N_QUERIES), random_state=seed), shop_costs()
 
 
 def drawn(seed: int) -> tuple[Dataset, FeatureCosts]:
     data = make_ranking(
-        sum(N_QUERIES), 60, 12, docs_per_query=(12, 40), n_constant=0, correlation=0.7, seed=seed
+        sum(N_QUERIES), 60, 12, docs_per_query=(12, 40), n_constant=0, correlation=0.7, random_state=seed
     )
     names, rng = data.feature_names, np.random.default_rng(seed)
     blocks = [names[first::12] for first in range(12)]  # what shares a factor in make_ranking

@@ -87,7 +87,7 @@ def summary(levels: int, size: int, rows: list[dict[str, Any]]) -> dict[str, Any
 
 
 def speed() -> dict[str, Any]:
-    data = make_ranking(n_queries=200, n_features=10, n_informative=10, docs_per_query=50, seed=0)
+    data = make_ranking(n_queries=200, n_features=10, n_informative=10, docs_per_query=50, random_state=0)
     model = LinearModel(tuple(Term(f"f{j + 1}", j, 1.0) for j in range(10)), 10)
     return {"documents": data.n_docs, "seconds": seconds(lambda: make_scorecard(model, data), repeats=5)}
 

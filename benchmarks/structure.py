@@ -24,6 +24,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 import ranksieve as rs
 from benchmarks.harness import HERE
 
@@ -59,6 +61,7 @@ def main() -> None:
         ("files with one importer", sum(importers[path] == 1 for path in modules)),
         (f"pairs of places with {RUN} or more equal lines", _equal_runs(trees)),
         ("public names", len(dir(rs))),
+        ("classes between RankSVM and BaseEstimator", rs.RankSVM.__mro__.index(BaseEstimator) - 1),
         ("longest function", f"{longest}, {lengths[longest]} lines"),
         ("longest signature", f"{widest}, {signatures[widest]} parameters"),
         ("papers/: files, lines", f"{len(papers)}, {sum(papers)}"),

@@ -95,7 +95,7 @@ def films(folder: Path) -> list[dict[str, Any]]:
 def planted(n_features: int, n_queries: int = 300, n_planted: int = 10) -> dict[str, Any]:
     """Ten planted features, each with three noisy copies, among others."""
     n_copies = COPIES * n_planted
-    data = make_ranking(n_queries, n_features - n_copies, n_planted, docs_per_query=30, seed=0)
+    data = make_ranking(n_queries, n_features - n_copies, n_planted, docs_per_query=30, random_state=0)
     assert data.truth is not None
     truth, rng = np.flatnonzero(data.truth), np.random.default_rng(0)
     columns = np.repeat(truth, COPIES)

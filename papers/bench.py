@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
 from papers import stand_ins
+from papers.choices import PREFIX, ChoiceStudy, Reproduction, paper_results
 from papers.claims import claims_tables
 from papers.comparison import OTHER_PROFILES
 from papers.published import VARIANTS
@@ -27,11 +27,10 @@ from ranksieve import experiment
 from ranksieve._parallel import use_threads
 from ranksieve._util.messages import lookup
 from ranksieve.errors import while_doing
+from ranksieve.experiment import Study
 from ranksieve.experiment.benching import DEFAULT_METHODS
-from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import (
     Table,
-    TableBuilder,
     accuracy_table,
     all_tables,
     significance_table,
@@ -41,7 +40,7 @@ from ranksieve.io.folds import Fold
 from ranksieve.methods import KNOWN_AS, METHODS, Method
 
 STAND_INS_STUDY = "stand_ins"
-TABLES: tuple[TableBuilder, ...] = (
+TABLES: tuple[Callable[[Any, str], Table], ...] = (
     accuracy_table, significance_table, agreement_table, published_table, difference_table, p_value_table,
     unmatched_table, time_table,
 )  # fmt: skip
@@ -55,7 +54,7 @@ def bench(
     studies: bool | str | Sequence[str] = True,
     n_jobs: int = 1,
     **options: Any,
-) -> Results:
+) -> Reproduction:
     """:func:`ranksieve.bench` with the papers' studies, and with VARIANTS among the names of methods.
 
     Parameters
@@ -72,15 +71,10 @@ def bench(
     collections = list(stand_ins.SHAPES) if STAND_INS_STUDY in wanted else []
     for name in collections:
         stand_ins.check_stand_in(folder, name)
-    experiment.bench(
-        source,
-        chosen,
-        out=out,
-        studies={name: study for name, study in STUDIES.items() if name in wanted},
-        other_profiles=OTHER_PROFILES,
-        n_jobs=n_jobs,
-        **options,
-    )
+    measures: dict[str, Study] = {name: study for name, study in STUDIES.items() if name in wanted}
+    measures |= {PREFIX + name: ChoiceStudy(name, method, OTHER_PROFILES) for name, method in chosen.items()}
+    experiment.bench(source, chosen, out=out, n_jobs=n_jobs, **options)
+    experiment.bench(source, chosen, out=out, studies=measures, n_jobs=n_jobs, **options)  # on these fits
     Parallel(n_jobs=n_jobs)(delayed(_run_stand_in)(folder, name, n_jobs > 1) for name in collections)
     return load_results(out)
 
@@ -102,24 +96,19 @@ def wanted_studies(asked: bool | str | Sequence[str], methods: Collection[str]) 
     return list(known) if asked == "all" else [lookup(known, name, "studies") for name in asked]
 
 
-def load_results(folder: str | os.PathLike[str]) -> Results:
+def load_results(folder: str | os.PathLike[str]) -> Reproduction:
     """:func:`ranksieve.load_results`, with variants apart from methods: tables show only their numbers."""
     results = experiment.load_results(folder)
-    return replace(results, data_sets={name: _apart(data) for name, data in results.data_sets.items()})
+    data_sets = {name: paper_results(data, list(VARIANTS)) for name, data in results.data_sets.items()}
+    return Reproduction(results.folder, data_sets, results.without_results)
 
 
-def _apart(results: DataSetResults) -> DataSetResults:
-    methods = {name: folds for name, folds in results.methods.items() if name not in VARIANTS}
-    variants = {name: results.methods[name] for name in VARIANTS if name in results.methods}
-    return replace(results, methods=methods or variants, variants=variants if methods else {})
-
-
-def tables_with_studies(results: Results, baseline: str | None = None) -> list[Table]:
+def tables_with_studies(results: Reproduction, baseline: str | None = None) -> list[Table]:
     """Every table: of the methods on each data set, of the claims, of the studies, of the stand-ins."""
     return [*all_tables(results, baseline, TABLES), *claims_tables(results), *studies_of(results)]
 
 
-def studies_of(results: Results) -> list[Table]:
+def studies_of(results: Reproduction) -> list[Table]:
     """The tables of the studies alone."""
     tables = [table for data_set in results.data_sets.values() for table in study_tables(data_set)]
     drawn = stand_ins.stand_in_table(results.folder)

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from papers.choices import ChosenResult, PaperResults
 from papers.published import Printed, published, unmatched
 from ranksieve._types import FloatArray
-from ranksieve.experiment.results import DataSetResults, MethodResult
 from ranksieve.metrics import Profile
 from ranksieve.metrics.profiles import STANDARD
 from ranksieve.metrics.significance import paired_t
@@ -22,7 +22,7 @@ KINDS = (NDCG_AND_MAP, SPARSITY, P_VALUES, SECONDS, OTHER)
 
 # By paper and method, or by paper alone: what is known of why ours differs; empty where nothing is.
 REMARKS = {
-    ("FenchelRank", "fenchelrank"): "choices on vali that the fourth digit decides",
+    ("FenchelRank", "fenchelrank"): "choices on valid that the fourth digit decides",
     ("FenchelRank", "tgrank"): "its grid and its steps are not printed",
     ("FenchelRank", "rsrank"): "its grid is not printed, and the original starts from random models",
     ("FenchelRank", ""): "the C of RankSVM-Primal that were tried are not printed",
@@ -55,7 +55,7 @@ class Terms:
     Parameters
     ----------
     select : str
-        The metric that chooses on vali, as the source did.
+        The metric that chooses on valid, as the source did.
     sparsity : str
         "sparsity" counts all features, "varying_sparsity" those that vary within some query.
     profile : Profile, optional
@@ -76,8 +76,8 @@ class Terms:
         return ", ".join(words)
 
 
-# FenchelRank chooses by NDCG@10 on vali. FSMRank says "by cross-validation", MinBatSRank nothing; both follow
-# FenchelRank's protocol. The RankSVM paper chooses by MAP, FenchelRank and FSMRank too, and leaves out
+# FenchelRank chooses by NDCG@10 on valid. FSMRank says "by cross-validation", MinBatSRank nothing; both
+# follow FenchelRank's protocol. The RankSVM paper chooses by MAP, FenchelRank and FSMRank too, and leaves out
 # features that are zero for all queries. Sparse CS-ListMLE says neither metric nor conventions.
 PAPERS = {
     "FenchelRank": Terms(),
@@ -89,7 +89,7 @@ PAPERS = {
 NEAREST = {("SparseCSListMLE", "OHSUMED"): LABEL_2, ("SparseCSListMLE", "MQ2008"): STANDARD}
 
 # FenchelRank and FSMRank cite these from LETOR's site, which says that most of its baselines were chosen by
-# MAP on vali. RankSVM-Primal on MQ2008 is FenchelRank's own run.
+# MAP on valid. RankSVM-Primal on MQ2008 is FenchelRank's own run.
 CITING = ("FenchelRank", "FSMRank")
 OWN_METHODS, BASELINES, CITED = "its own methods", "baselines that it ran", "baselines of LETOR's site"
 INTRODUCED = {  # by paper: how the names of its own methods begin
@@ -179,13 +179,13 @@ class Agreement:
 
 
 @lru_cache(maxsize=8)
-def comparisons(results: DataSetResults) -> tuple[Comparison, ...]:
+def comparisons(results: PaperResults) -> tuple[Comparison, ...]:
     """All printed numbers of the data set whose methods are in the results."""
     entries = (entry for entry in published() if entry.data_set == results.name)
     return tuple(found for entry in entries if (found := _compared(results, entry)) is not None)
 
 
-def agreement(results: DataSetResults) -> list[Agreement]:
+def agreement(results: PaperResults) -> list[Agreement]:
     """Of each kind of number: how many are within 0.003 and 0.01 of ours, beyond, and not comparable."""
     found = comparisons(results)
     mapped = [kind_of(e.metric, e.against) for e in published() if e.data_set == results.name]
@@ -245,17 +245,19 @@ def kind_of(metric: str, against: str = "") -> str:
     return metric if metric in (SPARSITY, SECONDS) else OTHER
 
 
-def value_on(result: MethodResult, metric: str, terms: Terms) -> float:
+def value_on(result: ChosenResult, metric: str, terms: Terms) -> float:
     """A result as the terms measure it; NaN if it was not measured so."""
     row = result.to_row()
     if metric == "seconds":
         return row["fit_seconds"] / len(result.folds)
     if metric == "sparsity":
         return row[terms.sparsity]
-    return row[metric] if terms.profile is None else result.mean_elsewhere(terms.profile.name, metric)
+    if terms.profile is None:
+        return row[metric]
+    return result.elsewhere.get(terms.profile.name, {}).get(metric, math.nan)
 
 
-def _compared(results: DataSetResults, entry: Printed) -> Comparison | None:
+def _compared(results: PaperResults, entry: Printed) -> Comparison | None:
     terms = terms_of(entry.paper, entry.data_set, entry.method)
     result = results.chosen_by(entry.method, terms.select)
     if result is None:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from papers.bench import TABLES
+from papers.choices import PaperResults, Reproduction
 from papers.claims import claims_table
 from papers.pictures import OVERVIEWS, PICTURES, render_pictures
 from papers.stand_ins import stand_in_table
 from papers.studies import study_tables
 from ranksieve._types import FloatArray
-from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import baseline_where_known
 from ranksieve.report.fit_page import Curves, largest_weights, path_explorer
 from ranksieve.report.page import Column, Styles, metric_text, percent_text
@@ -41,12 +41,12 @@ STABILITY = Column(
 STRENGTH = Column("strength", "alone, NDCG@10", metric_text, "Test NDCG@10 of ranking by this feature alone.")
 
 
-def write_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
+def write_page(results: Reproduction, path: str | os.PathLike[str], baseline: str | None = None) -> None:
     """Write the page of a folder of results, whole or not at all; ``results`` as papers.bench loads them."""
     write_content(page_content(results, baseline), path)
 
 
-def page_content(results: Results, baseline: str | None = None) -> ResultsContent:
+def page_content(results: Reproduction, baseline: str | None = None) -> ResultsContent:
     """The content of the page; ``baseline`` names a method, default the best dense one of each data set."""
     content, styles = build_results_content(results, baseline), styles_of(results)
     given = baseline_where_known(results, baseline)
@@ -63,7 +63,7 @@ def page_content(results: Results, baseline: str | None = None) -> ResultsConten
 
 
 def _with_papers(
-    content: DataSetContent, results: DataSetResults, given: str | None, styles: Styles
+    content: DataSetContent, results: PaperResults, given: str | None, styles: Styles
 ) -> DataSetContent:
     baseline = choose_baseline(results, given)
     studies = [table for table in (claims_table(results), *study_tables(results)) if table.rows]
@@ -78,7 +78,7 @@ def _with_papers(
     )
 
 
-def _further_columns(results: DataSetResults) -> list[tuple[Column, FloatArray]]:
+def _further_columns(results: PaperResults) -> list[tuple[Column, FloatArray]]:
     """How long the paths use each feature, and how well it ranks alone."""
     columns = []
     points = [point for study in results.studies if "path" in study for point in study["path"]["weights"]]
@@ -91,7 +91,7 @@ def _further_columns(results: DataSetResults) -> list[tuple[Column, FloatArray]]
     return columns
 
 
-def _explorers(results: DataSetResults) -> list[dict[str, Any]]:
+def _explorers(results: PaperResults) -> list[dict[str, Any]]:
     """One per fold that has its path."""
     explorers = []
     for number, study in enumerate(results.studies, start=1):

@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from papers.choices import CURVE_METRICS, PaperResults, Reproduction
 from papers.studies.base import METRIC, first_row, rows_of
 from papers.studies.minbatsrank import BATCH, online_means
 from papers.studies.selectors import SELECTORS
 from ranksieve._types import AnyArray, FloatArray, IntArray
-from ranksieve.experiment.fold_run import CURVE_METRICS, CUTOFFS
-from ranksieve.experiment.results import DataSetResults, Results
+from ranksieve.experiment.fold_run import CUTOFFS
 from ranksieve.experiment.tables import title
 from ranksieve.report.page import (
     OTHER,
@@ -90,7 +90,7 @@ def over_names(names: Sequence[str]) -> dict[str, Any]:
     return axis("", type="category", categories=names, showgrid=False)
 
 
-def selected_features(results: DataSetResults, styles: Styles) -> Figure | None:
+def selected_features(results: PaperResults, styles: Styles) -> Figure | None:
     """The weights of every fold of every linear method, and how often a feature is selected."""
     linear = linear_coefs(results)
     if not linear:
@@ -130,7 +130,7 @@ def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, An
     return layout(inner + MARGINS, **axes, shapes=shapes)
 
 
-def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
+def ndcg_curves(results: PaperResults, styles: Styles) -> Figure:
     """NDCG@1, …, NDCG@10 of each method, and minus their mean over methods."""
     cutoffs = list(CUTOFFS)
     means = {name: np.array([r.mean(f"ndcg@{k}") for k in cutoffs]) for name, r in results.results.items()}
@@ -149,7 +149,7 @@ def ndcg_curves(results: DataSetResults, styles: Styles) -> Figure:
     return {"data": lines, "layout": layout(640, **axes)}
 
 
-def sizes(results: DataSetResults, styles: Styles) -> Figure:
+def sizes(results: PaperResults, styles: Styles) -> Figure:
     """Accuracy with k features: of cut models, and of studies."""
     lines = [
         method_line(style, name, range(1, len(values) + 1), values, yaxis=panel, hover=SIZES_HOVER)
@@ -168,12 +168,12 @@ def sizes(results: DataSetResults, styles: Styles) -> Figure:
     return {"data": lines, "layout": layout(680, **axes)}
 
 
-def _cut_models(results: DataSetResults, styles: Styles, metric: str) -> list[SizeCurve]:
+def _cut_models(results: PaperResults, styles: Styles, metric: str) -> list[SizeCurve]:
     """Each linear method, cut to its k largest weights."""
     curves = []
     for name, folds in results.methods.items():
-        cut = [fold.chosen["truncated"] for fold in folds if fold.chosen]
-        if all(cut):
+        cut = results.curves(name)
+        if len(cut) == len(folds):
             values = [of[metric] for of in cut]
             curves.append(
                 (name, styles[name], mean_with_at_most([(range(1, len(v) + 1), v) for v in values]))
@@ -197,7 +197,7 @@ def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) ->
     return mean
 
 
-def removed_features(results: Results, styles: Styles) -> Figure | None:
+def removed_features(results: Reproduction, styles: Styles) -> Figure | None:
     """1 − sparsity of each method, one polygon per data set."""
     sparsities = {
         name: {m: r.to_row()["sparsity"] for m, r in data.results.items()}
@@ -219,7 +219,7 @@ def removed_features(results: Results, styles: Styles) -> Figure | None:
     return {"data": polygons, "layout": layout(520, showlegend=True, net=True)}
 
 
-def study_size_curves(results: DataSetResults, metric: str) -> list[SizeCurve]:
+def study_size_curves(results: PaperResults, metric: str) -> list[SizeCurve]:
     """Of the certified path, of FBPCRank, and of selectors."""
     paths = [best_on_path(study["path"], metric) for study in results.studies if "path" in study]
     fixed = [
@@ -255,7 +255,7 @@ def best_on_path(path: Mapping[str, Any], metric: str) -> tuple[list[int], list[
     return counts, [test[point] for point in best]
 
 
-def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
+def single_features(results: PaperResults, styles: Styles) -> Figure | None:
     """Each feature's NDCG alone against the mean of random weights (FenchelRank, Fig. 1)."""
     studies = [study["single_features"] for study in results.studies if "single_features" in study]
     if not studies:
@@ -281,7 +281,7 @@ def single_features(results: DataSetResults, styles: Styles) -> Figure | None:
     return {"data": [bars], "layout": look}
 
 
-def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
+def convergence(results: PaperResults, styles: Styles) -> Figure | None:
     """Objective − optimum, and relative gap, against time."""
     study = next((study["convergence"] for study in results.studies if "convergence" in study), None)
     if study is None:
@@ -302,7 +302,7 @@ def convergence(results: DataSetResults, styles: Styles) -> Figure | None:
     return {"data": lines, "layout": layout(680, showlegend=True, **axes)}
 
 
-def descent(results: DataSetResults, styles: Styles) -> Figure | None:
+def descent(results: PaperResults, styles: Styles) -> Figure | None:
     """FSMRank and a subgradient method: distance from the optimum against iterations and time."""
     study = first_row(results, "fsmrank_descent")
     if study is None:
@@ -345,7 +345,7 @@ def _thinned(count: int) -> IntArray:
     return np.unique(np.geomspace(1, count, MOST_POINTS).round().astype(np.int64)) - 1
 
 
-def online(results: DataSetResults, styles: Styles) -> Figure | None:
+def online(results: PaperResults, styles: Styles) -> Figure | None:
     """NDCG@10 of MinBatSRank in one pass, and of methods that see all at once."""
     rows = rows_of(results, "minbatsrank_online")
     if not rows:
@@ -385,7 +385,7 @@ def online(results: DataSetResults, styles: Styles) -> Figure | None:
     return {"data": traces, "layout": layout(460, showlegend=True, **axes)}
 
 
-PICTURES: dict[str, Drawing[DataSetResults]] = {
+PICTURES: dict[str, Drawing[PaperResults]] = {
     "ndcg_curves": Drawing(
         "NDCG@1 to NDCG@10",
         "Mean over folds of test NDCG at each cut-off; below, the same minus the mean of all methods, which "
@@ -446,7 +446,7 @@ PICTURES: dict[str, Drawing[DataSetResults]] = {
     ),
 }
 
-OVERVIEWS: dict[str, Drawing[Results]] = {
+OVERVIEWS: dict[str, Drawing[Reproduction]] = {
     "removed_features": Drawing(
         "Removed features",
         "The share of features that each method leaves out, 1 − sparsity, mean over folds: the further out, "

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from papers.choices import PaperResults, Reproduction
 from papers.comparison import (
     BASELINES,
     CITED,
@@ -27,7 +28,6 @@ from papers.comparison import (
     whose,
 )
 from papers.published import PrintedRow, rows_of, title, unmatched
-from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import Cell, Table, count, heading, number, word
 
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
@@ -35,7 +35,7 @@ LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}
 SIGNED = "{:+z.4f}"
 
 
-def agreement_table(results: DataSetResults, baseline: str) -> Table:
+def agreement_table(results: PaperResults, baseline: str) -> Table:
     """How many of the papers' numbers ours come near to."""
     rows = [
         (
@@ -59,7 +59,7 @@ def agreement_table(results: DataSetResults, baseline: str) -> Table:
     )  # fmt: skip
 
 
-def published_table(results: DataSetResults, baseline: str) -> Table:
+def published_table(results: PaperResults, baseline: str) -> Table:
     """Our numbers, those that the papers print for the method, and the differences where they are alike."""
     names = [*results.results, *results.variants]
     printed = {name: rows_of(results.name, name) for name in names}
@@ -71,14 +71,14 @@ def published_table(results: DataSetResults, baseline: str) -> Table:
         f"{results.name}: ours beside the published numbers",
         ("method", "source", *(heading(metric) for metric in metrics)),
         tuple(rows),
-        "Each of ours says which metric chose it on vali: the one that the source chose by. Difference: "
+        "Each of ours says which metric chose it on valid: the one that the source chose by. Difference: "
         "ours − published, where both were measured alike; under the nearest conventions to a paper's own "
         "there is none. Sparsity: nonzero weights / features; of varying: without the features that are "
         "constant within every query. Seconds: of the chosen fit, a mean over folds, on different machines.",
     )
 
 
-def difference_table(results: DataSetResults, baseline: str) -> Table:
+def difference_table(results: PaperResults, baseline: str) -> Table:
     """The largest differences, with their reasons as far as they are known."""
     found, rows = comparisons(results), []
     for kind, most in LARGEST.items():
@@ -97,7 +97,7 @@ def difference_table(results: DataSetResults, baseline: str) -> Table:
     )
 
 
-def papers_table(results: Results) -> Table:
+def papers_table(results: Reproduction) -> Table:
     """Paper by paper, over all data sets: how near ours come in NDCG and MAP, and the largest difference."""
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for data_set in results.data_sets.values():
@@ -136,7 +136,7 @@ def _paper_row(paper: str, by: str, found: Sequence[Comparison]) -> tuple[Cell, 
     return (word(paper), word(by), *counts, median, word(most), word(known))
 
 
-def p_value_table(results: DataSetResults, baseline: str) -> Table:
+def p_value_table(results: PaperResults, baseline: str) -> Table:
     """Our p-values beside the published ones: paired one-sided t-test over the pooled test queries."""
     rows = []
     for one in comparisons(results):
@@ -154,7 +154,7 @@ def p_value_table(results: DataSetResults, baseline: str) -> Table:
     )
 
 
-def unmatched_table(results: DataSetResults, baseline: str) -> Table:
+def unmatched_table(results: PaperResults, baseline: str) -> Table:
     """Numbers that the papers print and that have no counterpart here, with the reason."""
     rows = [
         (word(row.source), word(row.method), word(row.metric), count(row.n_numbers), word(row.reason))
@@ -169,7 +169,7 @@ def unmatched_table(results: DataSetResults, baseline: str) -> Table:
 
 
 def _published_rows(
-    results: DataSetResults, name: str, printed: Sequence[PrintedRow], metrics: Sequence[str]
+    results: PaperResults, name: str, printed: Sequence[PrintedRow], metrics: Sequence[str]
 ) -> Iterator[tuple[Cell, ...]]:
     """For each way in which papers choose and measure: ours, what they print, and the differences."""
     by_terms: dict[Terms, list[PrintedRow]] = {}

@@ -15,13 +15,13 @@ from typing import Any
 from benchmarks.harness import HERE, letor_root
 
 from papers.bench import TABLES, bench, studies_of
+from papers.choices import Reproduction
 from papers.claims import claims_by_paper, claims_tables, every_verdict
 from papers.claims.base import IN_DIRECTION, NO, YES
 from papers.comparison import FAR, NDCG_AND_MAP, NEAR, agreement
 from papers.published import VARIANTS, numbers_by_data_set, rows_of
 from papers.published_tables import papers_table
 from ranksieve._util.files import atomic_write
-from ranksieve.experiment.results import Results
 from ranksieve.experiment.tables import all_tables, markdown
 
 DATA_SETS = ("OHSUMED", "MQ2008")
@@ -29,9 +29,9 @@ FOLDER = HERE / "out" / "results"
 PAGE = HERE.parent / "docs" / "results.md"
 INTRODUCTION = """# Results on LETOR
 
-Made by `make results`: `papers.bench` fits every grid point on train, chooses on vali and measures
+Made by `make results`: `papers.bench` fits every grid point on train, chooses on valid and measures
 test, over the five folds of OHSUMED (LETOR 3.0) and MQ2008 (LETOR 4.0), with the metric conventions of
-LETOR's scripts. Nothing here is selected by hand or by test data: every choice is the best on vali, every
+LETOR's scripts. Nothing here is selected by hand or by test data: every choice is the best on valid, every
 method of the [table](methods/README.md) is here, and so is every number that the five papers print for these
 data, [like with like](experiments.md#like-with-like). The page with pictures:
 `python -m papers report results -o report.html`.
@@ -47,12 +47,12 @@ REASONS = """
 
 - **FenchelRank** is reproduced: the same problem, grid and stopping rule give the paper's digits up to a
   few thousandths in any metric. Frank–Wolfe steps from zero are deterministic; what remains are choices
-  on vali that are decided by the fourth digit.
+  on valid that are decided by the fourth digit.
 - **FSMRank** prints neither its grids nor how it treats a similarity matrix that is not positive
   semidefinite (|Pearson| is not, on all ten training folds; here it is projected). On OHSUMED it comes
   out lower than printed at NDCG@10, on MQ2008 as printed within noise.
 - **MinBatSRank** names neither passes, nor order of queries, nor how many runs its numbers are of. Here it
-  makes one pass, with the paper's rates and λ, in five orders of the queries, each chosen on vali.
+  makes one pass, with the paper's rates and λ, in five orders of the queries, each chosen on valid.
 - **RankSVM with ℓ1, log, MCP and ℓ0.5** solve the paper's problems on another grid (the paper does not
   print its own), chosen by MAP as there. The concave penalties are sparser than ℓ1, as the paper finds.
   Its FenchelRank and FSMRank are chosen by MAP as well, unlike those of the papers they come from.
@@ -85,7 +85,7 @@ What the [studies](experiments.md#studies) measure.
 """
 
 
-def page(results: Results) -> str:
+def page(results: Reproduction) -> str:
     """A first screen, then the reasons, the claims, the tables of all data sets, the further experiments."""
     shown = [table for table in all_tables(results, builders=TABLES) if table.name != "significance"]
     first = markdown([papers_table(results), claims_by_paper(results)])
@@ -97,7 +97,7 @@ def page(results: Results) -> str:
     ))  # fmt: skip
 
 
-def compared_words(results: Results) -> str:
+def compared_words(results: Reproduction) -> str:
     """How many of the printed numbers there are, are compared, and how near ours come."""
     rows = [row for data_set in results.data_sets.values() for row in agreement(data_set)]
     accuracy = [row for row in rows if row.kind == NDCG_AND_MAP]
@@ -117,7 +117,7 @@ def compared_words(results: Results) -> str:
     )
 
 
-def absent_words(results: Results) -> str:
+def absent_words(results: Reproduction) -> str:
     """What the papers print for data that are not at hand."""
     others = {name: n for name, n in numbers_by_data_set().items() if name not in results.data_sets}
     means = others.pop("MEAN", 0)

@@ -69,15 +69,15 @@ SHAPES = {
 }
 
 
-def make_stand_in(name: str, seed: int = 0) -> Dataset:
-    """The stand-in for a collection of SHAPES; the same seed gives the same bits.
+def make_stand_in(name: str, random_state: int = 0) -> Dataset:
+    """The stand-in for a collection of SHAPES; the same number gives the same bits.
 
     Features are those of :func:`ranksieve.make_ranking`, in correlated blocks, scaled to [0, 1] within each
     query. The best documents by a planted linear score with noise are the relevant ones; of those with more
     than two levels 0.4 have label 2 or more, 0.4 of these 3 or more, and so on.
     """
     shape = lookup(SHAPES, name, "name")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     n_queries = shape.n_queries // shape.divisor
     sizes = spread(rng, shape.n_docs // shape.divisor, n_queries)
     d = shape.n_features

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,9 @@ def find(name: str) -> Any:
 
 
 def drawn(n_queries: int = 30, n_features: int = 12, seed: int = 0) -> Any:
-    return find("make_ranking")(
-        n_queries=n_queries, n_features=n_features, n_informative=4, noise=1.0, seed=seed
-    )
+    make = find("make_ranking")
+    draws = {"random_state" if "random_state" in signature(make).parameters else "seed": seed}
+    return make(n_queries=n_queries, n_features=n_features, n_informative=4, noise=1.0, **draws)
 
 
 def weighted(data: Any) -> Any:

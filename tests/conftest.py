@@ -61,7 +61,7 @@ def small() -> Dataset:
 
 @pytest.fixture(scope="session")
 def synthetic_folds() -> list[Fold]:
-    return deal_folds(make_ranking(60, 15, 4, docs_per_query=(12, 20), seed=3), 3)
+    return deal_folds(make_ranking(60, 15, 4, docs_per_query=(12, 20), random_state=3), 3)
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def shop_results(tmp_path_factory, worker_id):
     from papers.studies import STUDIES
 
     names = ["<b>price</b>", "clicks & views", *(f"f{j}" for j in range(3, 12)), "constructor"]
-    shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), seed=2, feature_names=names)
-    corner = make_ranking(24, 6, 2, docs_per_query=(10, 12), seed=4)
+    shop = make_ranking(45, 12, 3, docs_per_query=(10, 14), random_state=2, feature_names=names)
+    corner = make_ranking(24, 6, 2, docs_per_query=(10, 12), random_state=4)
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "shop"
     methods = ["sparseranker", "fenchelrank", "ranksvm-log", "ranksvm", "rankboost"]

@@ -10,7 +10,7 @@ from ranksieve.path import sparse_path
 
 
 def five_fold(make, grid, folds, *, select="ndcg@10", profile="letor", n_jobs=1):
-    """The result of one method: fitted on train, chosen on vali by ``select``, measured on test."""
+    """The result of one method: fitted on train, chosen on valid by ``select``, measured on test."""
     with TemporaryDirectory() as out:
         method = Method("method", make=make, grid=grid, select=select)
         options = {"profile": profile, "n_jobs": n_jobs, "normalise": "none"}

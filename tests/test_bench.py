@@ -15,14 +15,13 @@ import pytest
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.benching import bench
-from ranksieve.experiment.fold_run import ALL_METRICS, truncated
-from ranksieve.experiment.results import TABLE_METRICS, load_results
+from ranksieve.experiment.fold_run import ALL_METRICS
+from ranksieve.experiment.results import load_results
 from ranksieve.experiment.tables import accuracy_table, all_tables, json_text, significance_table
 from ranksieve.io.folds import Fold, deal_folds
 from ranksieve.io.letor import write_letor
 from ranksieve.methods import METHODS, thinned, within
 from ranksieve.metrics import Evaluator, evaluate
-from ranksieve.metrics.profiles import PROFILES, STANDARD
 from ranksieve.synthetic import make_ranking
 from tests.conftest import ROOT
 from tests.protocol import STUDIES, counts, path
@@ -43,7 +42,7 @@ def tables_without_times(results):
 
 @pytest.mark.parametrize("name", ["ranksvm", "rankboost"])
 def test_bench_is_the_protocol(synthetic_folds, results, name):
-    """Fit every grid point on train, choose on vali (the earlier of equals), measure test: done by hand."""
+    """Fit every grid point on train, choose on valid (the earlier of equals), measure test: done by hand."""
     method, stored = METHODS[name], results.data_sets["toy"].results[name]
     for fold, ours in zip(synthetic_folds, stored.folds, strict=True):
         grid = thinned(method.grid)
@@ -68,23 +67,12 @@ def test_warm_starts_reach_the_same_optimum(synthetic_folds, results):
             assert row["certificate"]["objective"] == pytest.approx(alone.objective_, rel=2e-6)
 
 
-def test_the_sparse_ranker_chooses_on_vali(synthetic_folds, results):
+def test_the_sparse_ranker_chooses_on_valid(synthetic_folds, results):
     for fold, stored in zip(
         synthetic_folds, results.data_sets["toy"].results["sparseranker"].folds, strict=True
     ):
         scores = fold.valid.X @ stored.coef
         assert evaluate(scores, fold.valid, "ndcg@10").mean["ndcg@10"] == pytest.approx(stored.validation)
-
-
-def test_truncation_keeps_the_largest_weights(synthetic_folds, results):
-    fold, stored = synthetic_folds[0], results.data_sets["toy"].methods["ranksvm"][0]
-    coef = stored.result.coef
-    curve = stored.chosen["truncated"]
-    assert len(curve["map"]) == np.count_nonzero(coef)
-    kept = np.where(np.abs(coef) >= np.sort(np.abs(coef))[-3], coef, 0.0)
-    expected = evaluate(fold.test.X @ kept, fold.test, "map").mean["map"]
-    assert curve["map"][2] == pytest.approx(expected)
-    assert truncated(coef, fold, Evaluator(fold.test)) == curve
 
 
 def test_studies_are_there_for_every_fold(synthetic_folds, results):
@@ -115,21 +103,6 @@ def test_without_studies_nothing_but_methods_is_run(synthetic_folds, tmp_path):
     assert found.data_sets["toy"].studies == []
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["rankrls"]
     assert [table.name for table in all_tables(found)] == ["accuracy", "significance", "times"]
-
-
-def test_chosen_models_are_measured_by_further_conventions(synthetic_folds, tmp_path):
-    how = {"grid": "fast", "other_profiles": {"toy": [STANDARD], "other": [PROFILES["trec"]]}}
-    (fold,) = (
-        bench({"toy": synthetic_folds[:1]}, ["rankrls"], out=tmp_path, **how)
-        .data_sets["toy"]
-        .methods["rankrls"]
-    )
-    scores = synthetic_folds[0].test.X @ fold.result.coef
-    expected = evaluate(scores, synthetic_folds[0].test, TABLE_METRICS, "standard").mean
-    assert fold.header["identity"]["other_profiles"] == ["standard"]
-    for row in fold.tested.values():
-        assert set(row["elsewhere"]) == {"standard"}
-    assert fold.result.draws[0].elsewhere["standard"] == pytest.approx(expected)
 
 
 @pytest.mark.full
@@ -221,7 +194,7 @@ from ranksieve.io.folds import deal_folds
 from ranksieve.synthetic import make_ranking
 from ranksieve.experiment.benching import bench
 from tests.protocol import STUDIES
-folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, seed=1), 3)
+folds = deal_folds(make_ranking(30, 10, 3, docs_per_query=12, random_state=1), 3)
 sys.stdin.readline()
 bench({"toy": folds}, ["ranksvm", "listnet"], out=sys.argv[1], studies=STUDIES)
 """
@@ -283,7 +256,7 @@ def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
 
 
 def test_a_data_file_is_dealt_into_folds(tmp_path):
-    data = make_ranking(40, 8, 3, docs_per_query=12, seed=1)
+    data = make_ranking(40, 8, 3, docs_per_query=12, random_state=1)
     write_letor(data, tmp_path / "judged.txt.gz")
     how = {"out": tmp_path / "out", "grid": "fast"}
     found = bench(tmp_path / "judged.txt.gz", ["ranksvm"], **how).data_sets
@@ -361,7 +334,7 @@ def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tm
 
 
 def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
-    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
+    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, random_state=1), 3)
     how = {"out": tmp_path, "grid": "fast"}
     found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], **how).data_sets["few"]
     for name in ("fsrank", "gas", "fsmsvm"):
@@ -374,7 +347,7 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
 
 @pytest.mark.parametrize("name", ["gas", "rankwrapper", "stabilityselection"])
 def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
-    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, seed=1), 3)
+    folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, random_state=1), 3)
     method = METHODS[name]
     if name == "stabilityselection":
         method = replace(method, grid=[{**point, "n_subsamples": 8} for point in method.grid])
@@ -393,9 +366,9 @@ def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
     lines = path.read_text().splitlines()
     at = next(k for k, line in enumerate(lines) if '"kind": "tested"' in line)
     lines, whole = lines[:at], json.loads(lines[at])
-    no_curve = {key: value for key, value in whole.items() if key != "truncated"}
+    no_ids = {key: value for key, value in whole.items() if key != "query_ids"}
     short = {**whole, "test": {**whole["test"], "map": whole["test"]["map"][1:]}}
-    for row, words in ((no_curve, "no truncated"), (short, "value per query")):
+    for row, words in ((no_ids, "no query_ids"), (short, "value per query")):
         path.write_text("\n".join([*lines, json.dumps(row)]) + "\n")
         with refused_data("Fold2.jsonl", len(lines) + 1) as info:
             load_results(tmp_path)

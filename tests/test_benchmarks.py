@@ -43,7 +43,7 @@ FOLDER = Path(benchmarks.__file__).parent
 @pytest.fixture
 def tiny(monkeypatch):
     """A small data set with folds, in the table for the time of a test."""
-    data = make_ranking(24, 8, 3, docs_per_query=(10, 14), seed=5)
+    data = make_ranking(24, 8, 3, docs_per_query=(10, 14), random_state=5)
     entry = DataSet("tiny", "tiny", lambda: data, folds=lambda: deal_folds(data, 3))
     monkeypatch.setitem(DATA_SETS, "tiny", entry)
     return data

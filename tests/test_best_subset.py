@@ -15,10 +15,11 @@ from ranksieve.choice.forward import fit_set
 from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.objective import make_objective
-from ranksieve.subset import Effort, Limits, Proof, SubsetSearch, proven_bound
+from ranksieve.subset import Effort, Proof, SubsetSearch, proven_bound
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_data, refused_parameter
+from tests.test_subset_allowed import sets_of
 from tests.tiers import examples
 
 RIDGE = 1e-2
@@ -48,7 +49,7 @@ def search_for(data, ridge=RIDGE, **limits):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_equals_enumeration_of_20_features(k):
-    data = rs.make_ranking(n_queries=15, n_features=20, n_informative=5, seed=3)
+    data = rs.make_ranking(n_queries=15, n_features=20, n_informative=5, random_state=3)
     search = search_for(data)
     found = search.best(k, Effort(gap=0.0))
     least, chosen = enumerated(search.objective, search.budget, RIDGE, k)
@@ -120,15 +121,15 @@ def test_what_a_sum_over_an_allowed_set_can_be():
     rng = np.random.default_rng(0)
     for seed in range(30):
         a, costs = rng.exponential(size=7), priced(seed, 7)
-        limits = Limits(3, costs, float(rng.integers(2, 7)))
-        search = search_for(random_dataset(5, n_features=7), costs=costs, max_cost=limits.max_cost)
-        region = limits.narrowed(search.everything)
-        most = limits.most(a, region)
+        allowed = sets_of(3, costs, float(rng.integers(2, 7)))
+        search = search_for(random_dataset(5, n_features=7), costs=costs, max_cost=allowed.budget.max_cost)
+        region = allowed.narrowed(search.everything)
+        most = allowed.most(a, region)
         sets = [
             list(chosen)
             for size in range(4)
             for chosen in itertools.combinations(np.flatnonzero(search.budget.usable), size)
-            if costs.of(np.array(chosen, dtype=int)) <= limits.max_cost
+            if costs.of(np.array(chosen, dtype=int)) <= allowed.budget.max_cost
         ]
         assert most.total >= max(a[s].sum() for s in sets) - 1e-12
         for j in np.flatnonzero(region.free):
@@ -198,7 +199,7 @@ def test_the_perspective_relaxation_is_solved():
 
 @pytest.fixture(scope="module")
 def train():
-    return rs.make_ranking(n_queries=30, n_features=12, n_informative=4, seed=1)
+    return rs.make_ranking(n_queries=30, n_features=12, n_informative=4, random_state=1)
 
 
 def test_estimator(train):

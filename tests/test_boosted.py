@@ -17,7 +17,7 @@ from tests.refusals import refused_data
 from tests.test_cli import refused, run
 
 NAMES = [f"signal {j}" for j in range(6)]
-DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=1)
+DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, random_state=1)
 DATA = rs.Dataset(DATA.X * 7, DATA.y, DATA.qid, NAMES)
 
 
@@ -234,7 +234,9 @@ def test_damaged_steps(content, word):
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     place = tmp_path_factory.mktemp("fitted")
-    write_letor(rs.make_ranking(n_queries=20, n_features=5, n_informative=2, seed=2), place / "train.txt")
+    write_letor(
+        rs.make_ranking(n_queries=20, n_features=5, n_informative=2, random_state=2), place / "train.txt"
+    )
     said = {}
     for method in ("lambdamart", "rankboost"):
         few = ("--method", method, "--set", "n_rounds=5", "-o", place / f"{method}.json")

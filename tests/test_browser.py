@@ -46,7 +46,7 @@ def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     demo(random_state=0, output=str(folder), report=str(folder / "fit.html"))
     write_page(shop_results, folder / "results.html")
-    data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, seed=0)
+    data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=0)
     for family in ("l1", "forward"):
         ranker = rs.SparseRanker(4, families=[family], cv=3, profile="standard").fit(data)
         write_report(build_content(ranker), folder / f"{family}.html")
@@ -63,7 +63,7 @@ def write_pages_of_long_names(data: rs.Dataset, folder: Path) -> None:
     rankers = rs.BestSubset().fit_sizes([1, 2, 3], long)
     validation, folds = held_out_sizes(rankers, long, None)
     model = ranker.to_model()
-    drops, worst = rs.drop_costs(model, long), rs.worst_queries(model.predict(long), long)
+    drops, worst = rs.feature_importance(model, long), rs.worst_queries(model.predict(long), long)
     content = ExplainPage("Why", model, "", drops, worst, [rs.explain_query(model, long, worst[0].query)])
     (folder / "explain.html").write_text(explain_page(content), encoding="utf-8")
     sizes = subset_data(rankers, validation, how_measured(None, folds))

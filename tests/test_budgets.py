@@ -26,7 +26,7 @@ from tests.tiers import examples
 
 @pytest.fixture(scope="module")
 def shop():
-    data = make_shop(120, seed=5)
+    data = make_shop(120, random_state=5)
     return data.select_queries(range(80)), data.select_queries(range(80, 120))
 
 

@@ -1,10 +1,9 @@
-"""Choices of bench: on vali alone, by each metric and with each seed for itself."""
+"""Choices of bench: on valid alone, with each seed for itself."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -58,14 +57,13 @@ def fitted(method, point, seed, fold):
     return (ranker if seed is None else ranker.set_params(random_state=seed)).fit(fold.train)
 
 
-def test_every_choice_is_the_best_on_vali(synthetic_folds, folder):
-    """No journal holds a point that something else than its own metric on vali chose: all measured again."""
+def test_every_choice_is_the_best_on_valid(synthetic_folds, folder):
+    """No journal holds a point that something else than its own metric chose on valid: all measured again."""
     for path in sorted(folder.glob("toy/*/Fold*.jsonl")):
         fold, method = synthetic_folds[int(path.stem[-1]) - 1], ALL[path.parent.name]
         chosen = [row for row in rows_of(path) if row["kind"] == "chosen"]
-        selections = list(dict.fromkeys((method.select, "ndcg@10", "map")))
         seeds = [None] if method.seed is None else [0, 1, 2]
-        assert [(row["random_state"], row["select"]) for row in chosen] == list(product(seeds, selections))
+        assert [(row["random_state"], row["select"]) for row in chosen] == [(k, method.select) for k in seeds]
         measure = Evaluator(fold.valid, "letor").evaluate
         for choice in chosen:
             fits = [fitted(method, point, choice["random_state"], fold) for point in method.grid]
@@ -90,7 +88,7 @@ def test_choices_do_not_depend_on_test_data(synthetic_folds, folder, tmp_path):
             else:
                 assert {**a, "seconds": 0} == {**b, "seconds": 0}
                 compared[a["kind"]] += 1
-    assert compared == {"fit": 3 * (3 * 6 + 2 + 4), "chosen": 3 * (3 * 2 + 2 + 2)}
+    assert compared == {"fit": 3 * (3 * 6 + 2 + 4), "chosen": 3 * (3 + 1 + 1)}
 
 
 def test_a_choice_is_written_before_its_test(folder):
@@ -103,7 +101,7 @@ def test_a_choice_is_written_before_its_test(folder):
             assert row["kind"] != "tested" or at in known
 
 
-def test_a_choice_that_vali_did_not_make_is_refused(synthetic_folds, tmp_path):
+def test_a_choice_that_valid_did_not_make_is_refused(synthetic_folds, tmp_path):
     run(synthetic_folds[:1], tmp_path, {"online": ONLINE})
     path = tmp_path / "toy" / "online" / "Fold1.jsonl"
     text = path.read_text()
@@ -113,26 +111,6 @@ def test_a_choice_that_vali_did_not_make_is_refused(synthetic_folds, tmp_path):
     with refused_data("Fold1.jsonl", at) as info:
         load_results(tmp_path)
     assert f"point {other}" in info.value.reason
-
-
-def test_each_metric_chooses_for_itself(synthetic_folds, results):
-    for name in ("online", "dense"):
-        for select in ("ndcg@10", "map"):
-            found = results.chosen_by(name, select)
-            for fold, ours in zip(synthetic_folds, found.folds, strict=True):
-                again = ALL[name].make(**ours.parameters).fit(fold.train)
-                value = evaluate(again.predict(fold.valid), fold.valid, select, "letor").mean[select]
-                assert ours.validation == value
-                test = evaluate(again.predict(fold.test), fold.test, "map", "letor")
-                np.testing.assert_array_equal(ours.draws[0].test.per_query["map"], test.per_query["map"])
-    assert results.chosen_by("dense", "map") is results.results["dense"]
-    assert results.chosen_by("dense", "err@10") is None
-    assert results.chosen_by("nothing", "map") is None
-
-
-def test_a_ranker_that_chooses_by_itself_has_one_choice(synthetic_folds, tmp_path):
-    found = run(synthetic_folds[:1], tmp_path, {"sparseranker": METHODS["sparseranker"]}, n_seeds=1)
-    assert found.methods["sparseranker"][0].header["identity"]["selections"] == ["ndcg@10"]
 
 
 def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):

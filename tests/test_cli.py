@@ -76,9 +76,9 @@ def process(*args, **options):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
-    """train, vali and test as LETOR text, and two models."""
+    """train, valid and test as LETOR text, and two models."""
     folder = tmp_path_factory.mktemp("cli")
-    data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, seed=1)
+    data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, random_state=1)
     for name, part in zip(("train", "vali", "test"), split_queries(data, 0), strict=True):
         rs.write_letor(part, folder / f"{name}.txt")
     run("fit", folder / "train.txt", "--valid", folder / "vali.txt", *QUICK, "-o", folder / "model.json")
@@ -181,7 +181,7 @@ def test_demo_writes_a_page_and_a_model(here):
     assert sorted(os.listdir(here)) == ["model.json", "report.html", "test.txt", "train.txt", "vali.txt"]
     model = rs.load_model("model.json")
     assert f"chosen model ({len(model.terms)} features)" in text
-    truth = rs.make_ranking(seed=0).truth
+    truth = rs.make_ranking(random_state=0).truth
     found = [f"f{j + 1}" for j in np.flatnonzero(truth) if f"f{j + 1}" in model.names]
     assert ", ".join(found) in text
 
@@ -772,7 +772,7 @@ def test_output_folder_without_permission(home, here, monkeypatch):
 
 @pytest.mark.parametrize("ranker", [rs.RankSVM(), rs.baselines.RankBoost(n_rounds=2)])
 def test_a_model_in_place_of_data_is_called_a_model(ranker, home, here):
-    data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, random_state=0)
     ranker.fit(data).to_model().save("own.json")
     for command in (["fit", "-o", "m.json"], ["inspect"], ["convert", "d.csv"]):
         refusal = refused(command[0], "own.json", *command[1:])

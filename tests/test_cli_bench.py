@@ -72,7 +72,7 @@ def test_bad_requests_are_one_sentence(letor, tmp_path, arguments, facts):
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """A data file with labels 0 to 4."""
-    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), n_levels=5, seed=3)
+    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), n_levels=5, random_state=3)
     assert data.y.max() == 4
     path = tmp_path_factory.mktemp("graded") / "shop.txt"
     write_letor(data, path)
@@ -125,7 +125,7 @@ def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tm
 
 
 def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
-    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
+    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), random_state=3)
     write_letor(Dataset(data.X, 3 * data.y, data.qid), tmp_path / "shop.txt")
     refusal = refused("bench", tmp_path / "shop.txt", "-o", tmp_path / "out")
     assert refusal.facts == ("shop", None)
@@ -183,7 +183,7 @@ def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop, how, code):
 
 
 def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_path):
-    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), seed=3)
+    data = make_ranking(30, 8, 3, docs_per_query=(10, 14), random_state=3)
     write_letor(Dataset(data.X, data.y - 1, data.qid), tmp_path / "shop.txt")
     common = (tmp_path / "shop.txt", "-o", tmp_path / "out", "--methods", "ranksvm", "--grid", "fast")
     refusal = refused("bench", *common, "--n-jobs", 1)

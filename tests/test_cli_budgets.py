@@ -17,7 +17,7 @@ COSTS = "feature,cost,group\nf1,4,\nf2,1,\nf3,0.5,\nf4,2,calls\nf5,2,calls\n"
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = rs.make_ranking(n_queries=30, n_features=5, n_informative=3, seed=2)
+    data = rs.make_ranking(n_queries=30, n_features=5, n_informative=3, random_state=2)
     rs.write_letor(data.select_queries(range(20)), "train.txt")
     rs.write_letor(data.select_queries(range(20, 30)), "vali.txt")
     (tmp_path / "ms.csv").write_text(COSTS, encoding="utf-8")

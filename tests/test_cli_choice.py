@@ -20,7 +20,7 @@ QUICK = ("--set", "n_alphas=10", "--profile", "standard", "-o", "m.json")
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, seed=2)
+    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, random_state=2)
     rs.write_letor(data.select_queries(range(25)), "train.txt")
     rs.write_letor(data.select_queries(range(25, 40)), "vali.txt")
     return tmp_path
@@ -110,7 +110,7 @@ def test_features_are_printed_with_how_often_they_would_be_chosen_again(here):
 
 
 def test_how_the_choice_was_made():
-    data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, random_state=0)
     valid, one = data.select_queries(range(8, 12)), data.select_queries([0])
     data = data.select_queries(range(8))
     ranker = rs.SparseRanker(n_alphas=5, profile="standard")
@@ -125,7 +125,7 @@ def test_how_the_choice_was_made():
 
 
 def test_how_other_methods_are_chosen():
-    data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, random_state=0)
     data, valid = data.select_queries(range(8)), data.select_queries(range(8, 12))
     ranker = rs.GridRanker("ranksvm-l1", max_features=2, cv=3)
     crossed = "by 3-fold cross-validation over the training queries"

@@ -87,7 +87,7 @@ def test_json_equals_the_library(files):
     assert query == json.loads(json.dumps(rs.explain_query(MODEL, DATA, "hats").to_dict()))
     options = ("--metric", "map", "--metric", "ndcg@2", "--profile", "standard")
     drops = json.loads(run("explain", *files, "--drop", *options, "--json").stdout)
-    found = rs.drop_costs(MODEL, DATA, ["map", "ndcg@2"], profile="standard")
+    found = rs.feature_importance(MODEL, DATA, ["map", "ndcg@2"], profile="standard")
     expected = {"n_queries": 2, "profile": "standard", "drops": [asdict(drop) for drop in found]}
     assert drops == json.loads(json.dumps(expected))
     lowest = json.loads(run("explain", *files, "--worst", "2", *options[:2], "--json").stdout)["worst"]
@@ -181,7 +181,7 @@ def test_the_page_escapes_what_others_wrote():
     texts = {"query": [nasty] * 2, "title": [nasty, "b"]}
     data = rs.Dataset([[2.0], [1.0]], [0, 1], [nasty] * 2, [nasty], ["<i>", "b"], texts=texts)
     model = LinearModel((Term(nasty, 0, 2.0),), 1, method=nasty)
-    drops, worst = rs.drop_costs(model, data), rs.worst_queries(model.predict(data), data)
+    drops, worst = rs.feature_importance(model, data), rs.worst_queries(model.predict(data), data)
     content = ExplainPage(nasty, model, "", drops, worst, [rs.explain_query(model, data, nasty)])
     page = explain_page(content)
     assert page == explain_page(content)
@@ -192,7 +192,7 @@ def test_the_page_escapes_what_others_wrote():
 
 def test_letor_text_and_a_stored_normalisation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = rs.make_ranking(n_queries=12, n_features=5, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=12, n_features=5, n_informative=2, random_state=0)
     rs.write_letor(data, "d.txt")
     model = rs.SparseRanker(n_alphas=8, cv=2, normalise="query_z").fit(data).to_model()
     model.save("m.json")

@@ -47,7 +47,7 @@ TREES = """## LambdaMART
 
 @pytest.fixture(scope="module")
 def data():
-    return rs.make_ranking(n_queries=20, n_features=4, n_informative=2, seed=3)
+    return rs.make_ranking(n_queries=20, n_features=4, n_informative=2, random_state=3)
 
 
 @pytest.fixture
@@ -106,16 +106,6 @@ def test_a_ranklib_model_on_a_narrower_file(here):
     refusal = refused("rank", "wide.txt", "named.parquet")
     assert refusal.facts == (None, None)
     assert "feature 9" in refusal.reason
-
-
-def test_fastrank_numbering_is_asked_for(here, data):
-    Path("single.json").write_text(json.dumps({"SingleFeature": {"fid": 2, "dir": 1.0}}))
-    refusal = refused("rank", "single.json", "d.txt")
-    assert refusal.facts == ("single.json", None)
-    assert "--first-feature" in refusal
-    for first in (0, 1):
-        scores = run("rank", "single.json", "d.txt", "--first-feature", first).stdout.split()
-        np.testing.assert_array_equal(np.array(scores, float), data.X[:, 2 - first])
 
 
 def test_missing_values_count_zero_for_others_models(here):

@@ -15,7 +15,7 @@ from ranksieve.model.linear import Term
 from ranksieve.report.choice_words import optimality
 from tests.test_cli import process, put, refused, run
 
-DATA = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, docs_per_query=12, seed=2)
+DATA = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, docs_per_query=12, random_state=2)
 TRAIN, VALID = DATA.select_queries(range(28)), DATA.select_queries(range(28, 40))
 
 
@@ -169,7 +169,7 @@ def test_the_card_can_go_to_standard_output():
 
 def test_a_measured_card_verifies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=4)
+    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, random_state=4)
     rs.write_letor(data.select_queries(range(20)), "train.txt")
     rs.write_letor(data.select_queries(range(20, 30)), "vali.txt")
     run("subset", "train.txt", "--max-features", "3", "-o", "m.json")

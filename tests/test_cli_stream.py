@@ -19,7 +19,7 @@ STREAM = ("--method", "minbatsrank", "--stream", "-o", "m.json")
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, seed=2)
+    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, random_state=2)
     rs.write_letor(data, "train.txt")
     rs.write_dataset(data, "train.parquet")
     return tmp_path

@@ -25,7 +25,7 @@ from tests.test_cli import refused, run
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, seed=2)
+    data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, random_state=2)
     rs.write_letor(data.select_queries(range(25)), "train.txt")
     rs.write_letor(data.select_queries(range(25, 40)), "vali.txt")
     return tmp_path

@@ -17,7 +17,7 @@ TESTED = ["--test", "test.txt", "-o", "m.json"]
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = rs.make_ranking(n_queries=40, n_features=6, n_informative=3, seed=0)
+    data = rs.make_ranking(n_queries=40, n_features=6, n_informative=3, random_state=0)
     rs.write_letor(data.select_queries(range(30)), "train.txt")
     rs.write_letor(data.select_queries(range(30, 40)), "test.txt")
     return tmp_path

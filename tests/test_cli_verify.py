@@ -20,7 +20,7 @@ CLAIMS = ["training data", "validation data", "weights", HELD_OUT, "cost", "budg
 def home(tmp_path_factory) -> Path:
     """Training and validation data, and a model that was fitted on them within a budget."""
     folder = tmp_path_factory.mktemp("verify")
-    data = rs.make_ranking(n_queries=24, n_features=8, n_informative=3, seed=2)
+    data = rs.make_ranking(n_queries=24, n_features=8, n_informative=3, random_state=2)
     rs.write_letor(data.select_queries(range(14)), folder / "train.txt")
     rs.write_letor(data.select_queries(range(14, 24)), folder / "vali.txt")
     rs.write_letor(data.select_features([0, 1, 2]), folder / "narrow.txt")
@@ -137,10 +137,7 @@ def test_other_methods_too():
 def test_models_of_other_programs_claim_nothing(tmp_path):
     ranklib = tmp_path / "ranklib.txt"
     ranklib.write_text("## Coordinate Ascent\n1:0.5 2:0.5\n")
-    fastrank = tmp_path / "fastrank.json"
-    fastrank.write_text(json.dumps({"Linear": {"weights": [0.1, 0.2]}}))
-    for file in (ranklib, fastrank):
-        assert refused("verify", file, "train.txt").facts == (str(file), None)
+    assert refused("verify", ranklib, "train.txt").facts == (str(ranklib), None)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.experiment.benching import fitting_profile
-from ranksieve.metrics import PROFILES, Evaluator, Profile, evaluate_many, parse, profile_for
+from ranksieve.metrics import PROFILES, Evaluator, Profile, parse, profile_for
 from ranksieve.metrics.table import METRICS
 from ranksieve.rankers.measures import single_feature
 from ranksieve.report.page import short_lists
@@ -149,7 +148,7 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
         part.profile = own
     scores = test.X[:, 0]
     assert rs.evaluate(scores, test).profile is Evaluator(test).profile is expected
-    many = evaluate_many(scores[:, None], test, "ndcg@5")
+    many = Evaluator(test).evaluate_many(scores[:, None], "ndcg@5")
     np.testing.assert_array_equal(many[0], rs.evaluate(scores, test, "ndcg@5", expected).per_query["ndcg@5"])
     for held_out in ({"valid": valid}, {}):
         fitted = rs.SparseRanker(metric="ndcg@5", **FAST).fit(train, **held_out)
@@ -161,7 +160,9 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
         assert fitted.to_model().chosen_by == {"metric": "ndcg@5", "profile": expected.name}
     assert rs.frontier(train, valid, metric="ndcg@5", **FAST).profile == expected.name
     model = fitted.to_model()
-    assert rs.drop_costs(model, test, "ndcg@5") == rs.drop_costs(model, test, "ndcg@5", profile=expected)
+    assert rs.feature_importance(model, test, "ndcg@5") == rs.feature_importance(
+        model, test, "ndcg@5", profile=expected
+    )
 
 
 def test_what_is_chosen_on_decides():
@@ -182,10 +183,6 @@ def test_bench_of_letor_folds_has_the_numbers_of_the_letor_profile(root, tmp_pat
         return [{key: value for key, value in row.items() if "seconds" not in key} for row in measured]
 
     assert rows("default") == rows("told", profile="letor")
-    folds = rs.load_letor_folds(root / "TOY")
-    assert fitting_profile("TOY", folds, None) == "letor"
-    assert fitting_profile("TOY", folds, "mslr") == "mslr"
-    assert fitting_profile("shop", rs.deal_folds(random_dataset(), 3), None) == "standard"
 
 
 # --- models remember what they were chosen by ---------------------------------------------------------------
@@ -324,8 +321,8 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     assert "documents; the letor profile counts their NDCG@3, NDCG@5 and NDCG@10 as 0" in shown
     assert '<tr><th>profile</th><td class="name">letor</td></tr>' in shown
     assert json.loads(run(*command, "--json").stdout)["uncounted"] == sentence
-    vali = rs.read_letor(fold / "vali.txt")
-    alone = short_lists(rs.evaluate(np.zeros(vali.n_docs), vali, "ndcg@10"))
+    valid = rs.read_letor(fold / "vali.txt")
+    alone = short_lists(rs.evaluate(np.zeros(valid.n_docs), valid, "ndcg@10"))
     assert json.loads(run(*command, "--set", "cv=0", "--json").stdout)["uncounted"] == alone != sentence
     assert "as 0" not in words(*command, "--profile", "standard")
     assert "(standard profile): " in words(

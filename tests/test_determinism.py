@@ -81,7 +81,7 @@ def test_a_fit_has_the_same_bits_again_on_two_threads_and_beside_another(name, d
 
 def test_the_frontier_keeps_blas_to_one_thread(two_blas_threads):  # noqa: F811
     """With two, sums of large matrices come in another order from run to run."""
-    data, seen = rs.make_ranking(8, 3, 1, docs_per_query=(4, 6), seed=1), set()
+    data, seen = rs.make_ranking(8, 3, 1, docs_per_query=(4, 6), random_state=1), set()
     rs.frontier(data, n_alphas=3, cv=2, progress=lambda done, total: seen.update(blas_threads()))
     assert seen == {1}
 
@@ -90,7 +90,7 @@ def test_the_frontier_keeps_blas_to_one_thread(two_blas_threads):  # noqa: F811
 def written(tmp_path_factory):
     """The artefacts of all commands, made here and by a process that differs in what should not matter."""
     base = tmp_path_factory.mktemp("twice")
-    data = rs.make_ranking(12, 5, 2, docs_per_query=(5, 8), seed=3)
+    data = rs.make_ranking(12, 5, 2, docs_per_query=(5, 8), random_state=3)
     rs.write_letor(data, base / "train.txt")
     (base / "costs.csv").write_text("feature,cost,group\nf1,1,\nf2,2,\nf3,4,\nf4,3,calls\nf5,3,calls\n")
     for folder in ("here", "there"):

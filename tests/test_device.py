@@ -33,7 +33,6 @@ def test_without_pytorch_one_sentence(no_torch, small):
         lambda: rs.SparseRankSVM(device="cuda").fit(small),
         lambda: rs.FenchelRank(device="cuda").fit(small),
         lambda: model.predict(small, device="cuda"),
-        lambda: rs.evaluate(model.predict(small), small, device="cuda"),
     ]
     for call in calls:
         with refused_parameter("device") as info:

@@ -56,7 +56,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def data():
-    return rs.make_ranking(60, 12, 4, docs_per_query=(5, 20), seed=1)
+    return rs.make_ranking(60, 12, 4, docs_per_query=(5, 20), random_state=1)
 
 
 def part_of(data: rs.Dataset, first: int, last: int) -> rs.Dataset | None:
@@ -202,14 +202,14 @@ def test_methods(ranker, data, parted):
 
 
 def test_many_features_by_products(client):
-    wide = rs.make_ranking(12, 110, 5, docs_per_query=(5, 8), seed=2)
+    wide = rs.make_ranking(12, 110, 5, docs_per_query=(5, 8), random_state=2)
     there = rs.RankSVM(C=1e-3).fit(spread(wide, [40], client))
     np.testing.assert_allclose(there.coef_, rs.RankSVM(C=1e-3).fit(wide).coef_, **SAME)
 
 
 @pytest.mark.full
 def test_the_default_ranker(data, parted, client):
-    valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), seed=9)
+    valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), random_state=9)
     there_valid = spread(valid, [valid.n_docs // 2], client)
     options = {"max_features": 1, "n_alphas": 5, "refit_on": "all"}
     here = rs.SparseRanker(**options).fit(data, valid=valid)
@@ -618,23 +618,6 @@ def test_commands(data, client, folder, tmp_path):
         "fit", folder, "--cluster", address, "-o", tmp_path / "m.json", "--report", tmp_path / "p.html"
     )
     assert (refused.exit_code, "--report" in refused.stderr) == (2, True)
-
-
-@pytest.mark.full
-def test_bench_by_workers(client, synthetic_folds, tmp_path):
-    folds, options = {"toy": synthetic_folds[:1]}, {"grid": "fast"}
-    here = rs.bench(folds, ["ranksvm"], out=tmp_path / "here", **options)
-    there = rs.bench(folds, ["ranksvm"], out=tmp_path / "there", cluster=client.scheduler.address, **options)
-    own, remote = (one.data_sets["toy"].pooled["ranksvm"].per_query for one in (here, there))
-    for metric, values in own.items():
-        np.testing.assert_array_equal(remote[metric], values)
-
-
-def test_results_need_a_folder_that_workers_see(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(client, "run", lambda find, path: {"tcp://10.0.0.7:1234": False})
-    with refused_data(tmp_path) as info:
-        Cluster(client).check_shared(tmp_path)
-    assert "tcp://10.0.0.7:1234" in info.value.reason
 
 
 @pytest.mark.full

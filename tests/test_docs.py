@@ -57,7 +57,7 @@ def test_every_command_that_is_shown_exists_with_its_options():
 @pytest.mark.parametrize("name", METHODS)
 def test_the_page_of_certificates_says_what_a_method_proves(name):
     """Each method stands in the row of the certificate that its models carry."""
-    method, data = METHODS[name], make_ranking(n_queries=12, n_features=6, n_informative=3, seed=0)
+    method, data = METHODS[name], make_ranking(n_queries=12, n_features=6, n_informative=3, random_state=0)
     quick = {"k": 3, "max_features": 3, "n_subsamples": 4, "n_rounds": 2, "n_subsets": 1, "n_trials": 2}
     quick |= {"max_iter": 50, "families": ("l1",)}
     ranker = method.make(**{key: value for key, value in quick.items() if key in method.parameters})

@@ -35,7 +35,7 @@ def linear(weights, names=None, **fields):
 
 @pytest.fixture(scope="module")
 def shop():
-    return rs.make_ranking(n_queries=25, n_features=8, n_informative=4, seed=2)
+    return rs.make_ranking(n_queries=25, n_features=8, n_informative=4, random_state=2)
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +260,7 @@ def test_what_is_not_finite_explains_nothing(value):
     with refused_as(fault):
         rs.explain_pair(linear([1.0, 1.0]), data, "x", "y", 7)
     with refused_as(fault):
-        rs.drop_costs(linear([1.0, 1.0]), data)
+        rs.feature_importance(linear([1.0, 1.0]), data)
 
 
 def test_only_linear_models_with_features_are_explained(tmp_path, shop):
@@ -268,7 +268,7 @@ def test_only_linear_models_with_features_are_explained(tmp_path, shop):
     with refused_as("RankLib RankBoost is not a linear model"):
         rs.explain_query(rs.read_model(tmp_path / "m"), shop, 1)
     with refused_parameter("model"):
-        rs.drop_costs(linear([0.0]), shop)
+        rs.feature_importance(linear([0.0]), shop)
 
 
 def files_of_export(model, data, folder):
@@ -278,7 +278,7 @@ def files_of_export(model, data, folder):
 TAKES_A_MODEL = {
     "explain_pair": lambda model, data, folder: rs.explain_pair(model, data, 0, 1),
     "explain_query": lambda model, data, folder: rs.explain_query(model, data, data.qid[0]).to_dict(),
-    "drop_costs": lambda model, data, folder: rs.drop_costs(model, data, n_permutations=10),
+    "feature_importance": lambda model, data, folder: rs.feature_importance(model, data, n_permutations=10),
     "worst_queries": lambda model, data, folder: rs.worst_queries(model, data),
     "evaluate": lambda model, data, folder: rs.evaluate(model, data).to_dict(),
     "make_scorecard": lambda model, data, folder: rs.make_scorecard(model, data),
@@ -315,7 +315,9 @@ def test_a_ranker_has_the_card_of_its_model(shop):
 
 def test_drops_equal_a_model_without_the_feature(shop, model):
     metrics = ["ndcg@5", "map"]
-    drops = rs.drop_costs(model, shop, metrics, profile="standard", n_permutations=500, seed=3)
+    drops = rs.feature_importance(
+        model, shop, metrics, profile="standard", n_permutations=500, random_state=3
+    )
     assert len(drops) == 2 * len(model.terms)
     full = rs.evaluate(model.predict(shop), shop, metrics, "standard")
     for metric in metrics:
@@ -338,28 +340,29 @@ def test_drops_equal_a_model_without_the_feature(shop, model):
 
 
 def test_what_a_drop_saves():
-    data = rs.make_ranking(n_queries=10, n_features=3, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=10, n_features=3, n_informative=2, random_state=0)
     model = linear([1.0, 1.0, 1.0])
     plain = {
-        d.feature: d.saved for d in rs.drop_costs(model, data, feature_costs={"f1": 1, "f2": 2.5, "f3": 0})
+        d.feature: d.saved
+        for d in rs.feature_importance(model, data, feature_costs={"f1": 1, "f2": 2.5, "f3": 0})
     }
     assert plain == {"f1": 1.0, "f2": 2.5, "f3": 0.0}
     groups = {"features": {"f3": 4}, "groups": {"clause": {"cost": 3, "features": ["f1", "f2"]}}}
-    saved = {d.feature: d.saved for d in rs.drop_costs(model, data, feature_costs=groups)}
+    saved = {d.feature: d.saved for d in rs.feature_importance(model, data, feature_costs=groups)}
     alone = {"f1": 0.0, "f2": 0.0, "f3": 4.0}  # a group is paid while one of it is left
     assert saved == alone | {"clause": 3.0}
     one = linear([1.0, 0.0, 1.0])
-    assert {d.feature: d.saved for d in rs.drop_costs(one, data, feature_costs=groups)} == {
+    assert {d.feature: d.saved for d in rs.feature_importance(one, data, feature_costs=groups)} == {
         "f1": 3.0, "f3": 4.0, "clause": 3.0
     }  # fmt: skip
     with refused_parameter("feature_costs", "f3"):
-        rs.drop_costs(model, data, feature_costs={"f1": 1, "f2": 2})
+        rs.feature_importance(model, data, feature_costs={"f1": 1, "f2": 2})
 
 
 def test_a_group_is_dropped_whole(shop, model):
     first, second, *_ = model.names
     costs = {"features": {"*": 1.0}, "groups": {"clause": {"cost": 3.0, "features": [first, second]}}}
-    drops = rs.drop_costs(model, shop, "map", costs, profile="standard")
+    drops = rs.feature_importance(model, shop, "map", costs, profile="standard")
     (group,) = [drop for drop in drops if drop.group]
     rest = replace(model, terms=model.terms[2:])
     assert group.feature == "clause"
@@ -371,8 +374,8 @@ def test_a_group_is_dropped_whole(shop, model):
 
 def test_a_group_with_one_feature_in_use_is_not_tested_twice(shop, model):
     costs = {"features": {"*": 1.0}, "groups": {"clause": {"cost": 3.0, "features": [model.names[0]]}}}
-    with_group = rs.drop_costs(model, shop, "map", costs, profile="standard")
-    alone = {drop.feature: drop for drop in rs.drop_costs(model, shop, "map", profile="standard")}
+    with_group = rs.feature_importance(model, shop, "map", costs, profile="standard")
+    alone = {drop.feature: drop for drop in rs.feature_importance(model, shop, "map", profile="standard")}
     same = [drop for drop in with_group if drop.dropped == (model.names[0],)]
     assert {drop.group for drop in same} == {True, False}
     assert {drop.p_t_holm for drop in same} == {alone[model.names[0]].p_t_holm}
@@ -380,21 +383,21 @@ def test_a_group_with_one_feature_in_use_is_not_tested_twice(shop, model):
 
 def test_refitted_drops_refit_both_sides():
     """With a copy of the only useful feature, dropping one costs nothing once the other is refitted."""
-    base = rs.make_ranking(n_queries=40, n_features=2, n_informative=1, noise=0.0, seed=1)
+    base = rs.make_ranking(n_queries=40, n_features=2, n_informative=1, noise=0.0, random_state=1)
     best = int(np.argmax(np.abs(base.truth)))
     useful = base.X[:, [best]] * np.sign(base.truth[best])
     data = base.replace_features(np.hstack([useful, useful]), ["a", "twin"])
     model = linear([2.0, -1.0], ["a", "twin"])
-    kept = {d.feature: d.loss for d in rs.drop_costs(model, data, "ndcg@10", profile="standard")}
+    kept = {d.feature: d.loss for d in rs.feature_importance(model, data, "ndcg@10", profile="standard")}
     assert kept["a"] > 0.1, "the twin alone has a negative weight"
-    refitted = rs.drop_costs(model, data, "ndcg@10", profile="standard", train=data)
+    refitted = rs.feature_importance(model, data, "ndcg@10", profile="standard", train=data)
     assert [drop.loss for drop in refitted] == pytest.approx([0.0, 0.0], abs=1e-9)
     assert refitted[0].value > 0.9
 
 
 def test_a_refit_of_the_only_feature():
-    data = rs.make_ranking(n_queries=10, n_features=3, n_informative=2, seed=0)
-    (drop,) = rs.drop_costs(linear([0.0, 1.0, 0.0]), data, train=data)
+    data = rs.make_ranking(n_queries=10, n_features=3, n_informative=2, random_state=0)
+    (drop,) = rs.feature_importance(linear([0.0, 1.0, 0.0]), data, train=data)
     zeros = rs.evaluate(np.zeros(data.n_docs), data, "ndcg@10")
     assert drop.without == zeros.mean["ndcg@10"], "without any feature all documents tie"
 
@@ -402,6 +405,6 @@ def test_a_refit_of_the_only_feature():
 def test_queries_left_out_of_the_mean():
     data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 1, 0], [1, 1, 2])
     profile = replace(PROFILES["standard"], empty="skip")
-    (drop,) = rs.drop_costs(linear([1.0]), data, "ndcg", profile=profile)
+    (drop,) = rs.feature_importance(linear([1.0]), data, "ndcg", profile=profile)
     assert drop.value == 1.0
     assert drop.without == pytest.approx(1 / math.log2(3))

@@ -440,7 +440,7 @@ def test_the_python_module_refuses_what_is_missing(tmp_path):
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     place = tmp_path_factory.mktemp("fitted")
-    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, seed=0)
+    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, random_state=0)
     data.X[:, 2] = 1.0 - data.X[:, 2]  # f3 counts against a document: scores may be negative
     write_letor(data, place / "train.txt")
     run("fit", place / "train.txt", "--normalise", "z", "-o", place / "model.json")

@@ -35,7 +35,7 @@ from tests.refusals import refused_parameter
 
 @pytest.fixture(scope="module")
 def data():
-    return rs.make_ranking(30, 6, 3, docs_per_query=(8, 12), seed=5)
+    return rs.make_ranking(30, 6, 3, docs_per_query=(8, 12), random_state=5)
 
 
 def run(*words):

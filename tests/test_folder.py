@@ -286,7 +286,7 @@ def test_data_sets_in_memory(small_blocks):
     data = random_dataset(1, n_queries=9, n_features=5)
     shuffled = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
     assert_same(rs.convert_dataset(shuffled, "out.ranksieve"), shuffled)
-    sparse = rs.make_ranking(n_queries=9, n_features=5, n_informative=2, seed=0)
+    sparse = rs.make_ranking(n_queries=9, n_features=5, n_informative=2, random_state=0)
     sparse = sparse.replace_features(sp.csr_array(sparse.X))
     opened = rs.convert_dataset(sparse, "sparse/")
     np.testing.assert_array_equal(np.asarray(opened.X), sparse.X.toarray())
@@ -384,7 +384,7 @@ def test_a_model_reads_only_its_columns(pair):
     "ranker", [rs.FenchelRank(radius=2), rs.SparseRanker(n_alphas=8, cv=2), rs.baselines.RankBoost()]
 )
 def test_rankers_fit_what_they_fit_in_memory(ranker):
-    data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, seed=2)
+    data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, random_state=2)
     opened = rs.convert_dataset(data, "out.ranksieve")
     expected = ranker.fit(data).predict(data)
     np.testing.assert_allclose(ranker.fit(opened).predict(opened), expected, rtol=1e-9, atol=1e-12)
@@ -738,7 +738,7 @@ def test_memory_does_not_grow_with_the_file(here, kind):
 @pytest.fixture
 def trained(here):
     """A data set as a file and as a folder, and two models."""
-    data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, seed=2)
+    data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, random_state=2)
     rs.write_letor(data, "d.txt")
     assert run("convert", "d.txt", "d.ranksieve").stdout == (
         f"Wrote {data.n_docs} documents of 25 queries to d.ranksieve.\n"

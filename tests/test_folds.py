@@ -44,7 +44,7 @@ def test_layouts(tmp_path, monkeypatch, names, level):
         assert [part.qid[0] for part in folds[0]] == [10, 11, 12]
     train, valid, test = by_root[1]
     assert by_root[1] == Fold(train, valid, test)
-    assert by_root[1].vali is by_root[1].valid is valid
+    assert by_root[1].valid is valid
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -99,13 +99,13 @@ def test_the_real_folds(letor_root):
 
 def test_dealt_folds_test_every_query_once():
     data = random_dataset(n_queries=17)
-    folds = deal_folds(data, 5, seed=1)
+    folds = deal_folds(data, 5, random_state=1)
     tested = [q for fold in folds for q in fold.test.queries.ids.tolist()]
     assert sorted(tested) == sorted(data.queries.ids.tolist())
     for fold in folds:
         parts = [set(part.queries.ids.tolist()) for part in fold]
         assert sum(map(len, parts)) == len(set().union(*parts)) == 17
-    again = deal_folds(data, 5, seed=1)
+    again = deal_folds(data, 5, random_state=1)
     np.testing.assert_array_equal(folds[0].train.X, again[0].train.X)
     with refused_parameter("n_folds", 18):
         deal_folds(data, 18)

@@ -31,7 +31,7 @@ from tests.conftest import ROOT
 from tests.tiers import tiered
 
 DELETED = object()
-ALL = rs.make_ranking(n_queries=26, n_features=8, n_informative=3, docs_per_query=(5, 9), seed=3)
+ALL = rs.make_ranking(n_queries=26, n_features=8, n_informative=3, docs_per_query=(5, 9), random_state=3)
 TRAIN, VALID = ALL.select_queries(range(16)), ALL.select_queries(range(16, 26))
 PRICES = {name: 1.0 + k % 3 for k, name in enumerate(TRAIN.feature_names)}
 QUERY_WEIGHT = np.linspace(0.5, 2.0, TRAIN.n_queries)

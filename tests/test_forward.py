@@ -14,7 +14,7 @@ from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.objective import make_objective
 
-DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, seed=5)
+DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, random_state=5)
 OBJECTIVE = make_objective(DATA)
 ANY = Budget(must_not=~OBJECTIVE.varies)
 
@@ -141,7 +141,7 @@ def test_money_that_is_left_is_spent():
 def test_selections_without_folds_are_near_those_of_fits_that_leave_them_out():
     """Second-order models around the fits of all data choose nearly the sets, and nearly the weights."""
     data = rs.make_ranking(
-        n_queries=120, n_features=15, n_informative=5, docs_per_query=12, noise=0.5, seed=8
+        n_queries=120, n_features=15, n_informative=5, docs_per_query=12, noise=0.5, random_state=8
     )
     folds = Folds(data, 5, 2)
     budget = Budget(must_not=~folds.objective.varies)

@@ -291,7 +291,7 @@ def test_order_of_features_does_not_matter(form):
 
 
 def test_similar_features_share_less_weight_as_similarity_weighs_more():
-    data = make_ranking(60, 20, 5, seed=2)
+    data = make_ranking(60, 20, 5, random_state=2)
     used = [
         float(np.abs(m.coef_) @ m.similarity_ @ np.abs(m.coef_))
         for m in (FSMRank(1e-3, weight, **TIGHT).fit(data) for weight in (1e-3, 1e-2, 1e-1, 1.0))
@@ -423,7 +423,7 @@ def test_default_measures_never_warn_with_more_features_than_documents():
 
 
 def unit_data(seed=0):
-    return make_ranking(40, 12, 4, docs_per_query=(5, 15), seed=seed)
+    return make_ranking(40, 12, 4, docs_per_query=(5, 15), random_state=seed)
 
 
 @pytest.mark.parametrize("similarity_weight", [0.0, 0.1, 3.0])

@@ -45,7 +45,7 @@ def quiet():
 
 @pytest.fixture(scope="module")
 def parts():
-    data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, seed=1)
+    data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=1)
     return data.select_queries(range(18)), data.select_queries(range(18, 30))
 
 

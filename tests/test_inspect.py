@@ -156,7 +156,7 @@ def test_labels_that_cannot_be_measured():
 
 
 def test_plain_data_have_nothing_worth_a_look():
-    data = rs.make_ranking(n_queries=20, n_features=5, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=20, n_features=5, n_informative=2, random_state=0)
     assert remarks(rs.describe(data), rs.inspect_features(data)) == []
 
 

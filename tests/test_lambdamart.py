@@ -18,7 +18,7 @@ lightgbm = pytest.importorskip("lightgbm")
 
 @pytest.fixture(scope="module")
 def data():
-    return make_ranking(n_queries=60, n_features=8, n_informative=3, seed=0)
+    return make_ranking(n_queries=60, n_features=8, n_informative=3, random_state=0)
 
 
 @pytest.fixture(scope="module")

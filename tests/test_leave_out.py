@@ -9,7 +9,7 @@ from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
 from ranksieve.solvers import Problem, ProxNewton
 
-DATA = rs.make_ranking(n_queries=30, n_features=12, n_informative=4, docs_per_query=15, seed=3)
+DATA = rs.make_ranking(n_queries=30, n_features=12, n_informative=4, docs_per_query=15, random_state=3)
 WEIGHT = np.random.default_rng(0).integers(0, 3, DATA.n_queries).astype(float)
 
 
@@ -41,7 +41,7 @@ def test_a_known_hessian_is_that_of_its_columns():
 
 
 def test_every_query_is_held_out_as_often_as_there_are_dealings():
-    folds = Folds(DATA, 5, 3, seed=1)
+    folds = Folds(DATA, 5, 3, random_state=1)
     assert len(folds) == 15
     assert len(folds.dealings) == 3
     for dealing in folds.dealings:

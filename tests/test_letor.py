@@ -174,7 +174,7 @@ def test_seventeen_digit_numbers_have_the_bits_of_float():
 
 
 def test_agrees_with_scikit_learn():
-    data = make_ranking(n_queries=30, seed=1)
+    data = make_ranking(n_queries=30, random_state=1)
     with written("") as path:
         write_letor(data, path)
         X, y, qid = load_svmlight_file(str(path), query_id=True, zero_based=False)
@@ -569,7 +569,7 @@ def test_comments_and_ids_survive():
 
 
 def test_many_rows_survive():
-    data = make_ranking(n_queries=300, seed=3)
+    data = make_ranking(n_queries=300, random_state=3)
     order = np.random.default_rng(0).permutation(data.n_docs)
     data = data.select_rows(order)
     with written("") as path:

@@ -274,7 +274,7 @@ def test_the_gap_covers_the_distance_and_beats_the_level_set_bound(noisy, optimu
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.1])
 def test_every_step_of_the_paper_descends(alpha):
-    data = make_ranking(n_queries=30, n_features=12, n_informative=4, seed=2)
+    data = make_ranking(n_queries=30, n_features=12, n_informative=4, random_state=2)
     fitted = SparseListMLE(alpha, max_iter=200).fit(data)
     assert len(fitted.trace_) - 1 == fitted.n_iter_ > 20
     assert np.all(np.diff(fitted.trace_.objective) <= 1e-13 * fitted.trace_.objective[0])
@@ -283,7 +283,7 @@ def test_every_step_of_the_paper_descends(alpha):
 
 def test_stops_on_the_gradient_mapping():
     """At the end ‖soft-thresholded gradient step‖ is 1e-3 of that at zero; a looser tol stops earlier."""
-    data = make_ranking(n_queries=30, n_features=8, n_informative=4, seed=2)
+    data = make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=2)
     loose, tight = (SparseListMLE(0.1, tol=tol, max_iter=5000).fit(data) for tol in (1e-1, 1e-3))
     assert loose.converged_
     assert tight.converged_
@@ -299,7 +299,7 @@ def test_stops_on_the_gradient_mapping():
 
 
 def test_alpha_max_gives_the_empty_model():
-    data = make_ranking(n_queries=30, n_features=8, n_informative=4, seed=2)
+    data = make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=2)
     objective = LocalObjective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
     largest = np.abs(objective.gradient(objective.at_zero)).max()
     empty, one = (SparseListMLE(share * largest).fit(data) for share in (1.0001, 0.99))
@@ -310,7 +310,7 @@ def test_alpha_max_gives_the_empty_model():
 
 
 def test_dense_ranker_has_no_certificate_and_the_lowest_loss(tmp_path):
-    data = make_ranking(n_queries=30, n_features=8, n_informative=4, seed=2)
+    data = make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=2)
     dense, sparse = (SparseListMLE(alpha, solver="accelerated").fit(data) for alpha in (0.0, 0.5))
     assert np.isnan(dense.gap_)
     dense.to_model().save(tmp_path / "dense.json")
@@ -321,7 +321,7 @@ def test_dense_ranker_has_no_certificate_and_the_lowest_loss(tmp_path):
 
 @pytest.mark.parametrize("solver", ["proximal", "accelerated", "newton"])
 def test_a_warm_start_at_the_optimum_stops_at_once(solver):
-    data = make_ranking(n_queries=30, n_features=8, n_informative=4, seed=2)
+    data = make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=2)
     ranker = SparseListMLE(0.1, solver=solver, warm_start=True, max_iter=5000).fit(data)
     cold, before = ranker.n_iter_, ranker.coef_
     ranker.fit(data)

@@ -21,7 +21,6 @@ from ranksieve.metrics import (
     MetricSpec,
     Profile,
     evaluate,
-    evaluate_many,
     parse,
 )
 from tests.refusals import refused_data, refused_parameter
@@ -415,7 +414,7 @@ def test_fractional_labels_have_gains():
 def test_evaluate_many_equals_one_by_one(metric, order):
     data, _ = random_case(6)
     matrix = np.asarray(np.random.default_rng(0).integers(-5, 5, (data.n_docs, 7)), order=order)
-    many = evaluate_many(matrix, data, metric, "standard", empty="skip")
+    many = Evaluator(data, "standard", empty="skip").evaluate_many(matrix, metric)
     assert many.shape == (7, data.n_queries)
     for column, values in zip(matrix.T, many, strict=True):
         single = evaluate(column, data, metric, "standard", empty="skip").per_query[metric]
@@ -456,12 +455,12 @@ def test_bad_scores(scores, word):
 def test_bad_score_matrix():
     data = dataset([0.0, 1.0])
     with refused_parameter("scores") as info:
-        evaluate_many([1.0, 2.0], data, "map")
+        Evaluator(data).evaluate_many([1.0, 2.0], "map")
     assert "(2, points)" in info.value.reason
     with refused_parameter("scores") as info:
-        evaluate_many([[1.0, 2.0], [1.0, math.nan]], data, "map")
+        Evaluator(data).evaluate_many([[1.0, 2.0], [1.0, math.nan]], "map")
     assert "row 1" in info.value.reason
-    assert evaluate_many(np.empty((2, 0)), data, "map").shape == (0, 1)
+    assert Evaluator(data).evaluate_many(np.empty((2, 0)), "map").shape == (0, 1)
 
 
 @pytest.mark.parametrize("metric", ["ndcg@10", "dcg", "err@5"])

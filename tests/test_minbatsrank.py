@@ -285,7 +285,7 @@ def test_damaged_state_files(small, tmp_path):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_file_gives_the_bits_of_its_rows_in_memory(tmp_path, sparse):
-    data = make_ranking(n_queries=40, n_features=8, n_informative=3, seed=3)
+    data = make_ranking(n_queries=40, n_features=8, n_informative=3, random_state=3)
     write_letor(data, tmp_path / "data.txt")
     in_memory = MinBatSRank(n_epochs=2, shuffle=False).fit(data)
     seen = []
@@ -303,7 +303,7 @@ def test_a_file_gives_the_bits_of_its_rows_in_memory(tmp_path, sparse):
 @pytest.mark.parametrize("feature_wise", [True, False])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_features_of_a_file_need_not_be_known_from_the_start(tmp_path, sparse, feature_wise):
-    data = make_ranking(n_queries=40, n_features=8, n_informative=3, seed=3)
+    data = make_ranking(n_queries=40, n_features=8, n_informative=3, random_state=3)
     data.X[:150, 5:] = 0.0  # the last features come late
     write_letor(Dataset(sp.csr_array(data.X), data.y, data.qid), tmp_path / "data.txt")
     parameters = {"n_epochs": 2, "feature_wise": feature_wise, "rate": 0.001, "l1": 2.0}
@@ -320,7 +320,7 @@ def test_the_features_of_a_file_need_not_be_known_from_the_start(tmp_path, spars
 
 
 def test_missing_values_of_a_file_are_filled_as_the_parameter_says(tmp_path):
-    data = make_ranking(n_queries=20, n_features=4, n_informative=2, seed=3)
+    data = make_ranking(n_queries=20, n_features=4, n_informative=2, random_state=3)
     data.X[::7, 1] = np.nan
     write_letor(data, tmp_path / "data.txt")
     in_memory = MinBatSRank(missing="zero", shuffle=False).fit(data)

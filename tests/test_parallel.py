@@ -141,7 +141,7 @@ def test_blocks_within_blocks_come_to_an_end():
 )
 @pytest.mark.full
 def test_fits_end_with_more_threads_than_cores_and_several_at_once(kind):
-    data = rs.make_ranking(120, 12, 3, docs_per_query=(35, 45), seed=1)
+    data = rs.make_ranking(120, 12, 3, docs_per_query=(35, 45), random_state=1)
     with use_threads(1):
         expected = kind().fit(data).coef_
     found = []
@@ -177,7 +177,7 @@ def test_the_blas_limit_ends_with_its_last_holder(two_blas_threads):
 
 @pytest.mark.full
 def test_paths_in_several_threads_have_the_same_bits(two_blas_threads):
-    data = rs.make_ranking(60, 400, 20, docs_per_query=(20, 30), seed=4)
+    data = rs.make_ranking(60, 400, 20, docs_per_query=(20, 30), random_state=4)
 
     def path():
         return rs.sparse_path(data, n_alphas=15, tol=1e-4).coefs

@@ -98,7 +98,7 @@ def test_a_cost_file_names_the_line_of_a_pattern(tmp_path):
 
 @pytest.fixture(scope="module")
 def shop() -> rs.Dataset:
-    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=4, seed=0)
+    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=4, random_state=0)
     return data.replace_features(data.X, ["bm25_a", "bm25_b", "bm25_c", "price", "x[1]", "x1"])
 
 
@@ -130,7 +130,7 @@ def test_a_fit_by_pattern_equals_one_by_name_and_can_be_verified(shop):
 
 @pytest.mark.parametrize("family", ["l1", "forward"])
 def test_models_and_cards_keep_signs_by_pattern_and_verify(family):
-    data = rs.make_ranking(n_queries=20, n_features=8, n_informative=4, seed=1)
+    data = rs.make_ranking(n_queries=20, n_features=8, n_informative=4, random_state=1)
     options = {**QUICK, "n_alphas": 4, "families": [family]}
     free = rs.SparseRanker(4, **options).fit(data).to_model()
     first = max(free.terms, key=lambda term: abs(term.weight))

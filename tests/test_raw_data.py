@@ -220,7 +220,7 @@ def test_an_indicator_costs_what_its_feature_costs_and_both_cost_it_once():
     assert {"budget", "budget is missing"} <= set(whole.names)
     saved = {
         drop.feature: drop.saved
-        for drop in rs.drop_costs(whole, TEST, feature_costs=options["feature_costs"])
+        for drop in rs.feature_importance(whole, TEST, feature_costs=options["feature_costs"])
     }
     assert saved["budget"] == saved["budget is missing"] == 0.0
     found = rs.frontier(TRAIN, **options)
@@ -260,7 +260,7 @@ def test_no_word_without_a_reason():
         rs.SparseRanker(**QUICK).fit(raw)
         rs.baselines.RankBoost(n_rounds=3).fit(raw)
         rs.baselines.AdaRank(n_rounds=3).fit(raw)
-        rs.FenchelRank().fit(rs.make_ranking(20, 8, 3, seed=0))
+        rs.FenchelRank().fit(rs.make_ranking(20, 8, 3, random_state=0))
         offset = even.replace_features(even.X + np.array([0.0, 0.0, 1e9, 0.0]))  # far from zero is not large
         rs.RankSVM().fit(offset)
         rare = even.X.copy()

@@ -179,7 +179,7 @@ def test_planted_features(fitted):
 
 
 def test_many_features_do_not_swell_the_page():
-    data = make_ranking(n_queries=30, n_features=90, n_informative=20, seed=1)
+    data = make_ranking(n_queries=30, n_features=90, n_informative=20, random_state=1)
     ranker = SparseRanker(n_alphas=15, profile="standard", min_ratio=1e-4, families=["l1"], cv=2).fit(data)
     content = build_content(ranker)
     assert np.count_nonzero(np.abs(ranker.choice_.family.coefs).max(axis=0)) > MAX_LINES
@@ -226,7 +226,7 @@ def test_support_is_shown_beside_the_weights(page, fitted):
 @pytest.mark.parametrize("max_features", [2, None])
 def test_gains_are_those_of_the_held_out_queries(max_features, tmp_path):
     """Against the best candidate beyond the budget; without a budget, against the densest."""
-    data = make_ranking(n_queries=30, n_features=10, n_informative=5, seed=0)
+    data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=0)
     ranker = SparseRanker(max_features, n_alphas=15, profile="standard", cv=3).fit(data)
     write_report(build_content(ranker), tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -331,7 +331,7 @@ def test_the_interval_is_that_of_student():
 
 
 def test_words_of_queries_stand_beside_their_gains():
-    data = make_ranking(n_queries=30, n_features=10, n_informative=5, seed=0)
+    data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=0)
     ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(data)
     texts = {query: f"words of {query}" for query in data.queries.ids.tolist()}
     gains = data_of(render(build_content(ranker, query_texts=texts)))["gains"]["gains"]

@@ -26,7 +26,7 @@ from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_as, refused_data
 
-DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=5, docs_per_query=12, seed=7)
+DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=5, docs_per_query=12, random_state=7)
 MODEL = rs.SparseRanker(max_features=5, families="forward", cv=2, profile="standard").fit(DATA).to_model()
 CARD = rs.make_scorecard(MODEL, DATA)
 

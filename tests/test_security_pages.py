@@ -37,7 +37,7 @@ FOLDERS = {
 
 def hostile_data() -> rs.Dataset:
     """Features, queries, documents and texts with hostile names."""
-    plain = rs.make_ranking(12, len(NAMES), 6, docs_per_query=(5, 6), seed=1)
+    plain = rs.make_ranking(12, len(NAMES), 6, docs_per_query=(5, 6), random_state=1)
     queries = np.array(NAMES, dtype=object)[np.unique(plain.qid, return_inverse=True)[1]]
     names = [NAMES[k % len(NAMES)] for k in range(plain.n_docs)]
     documents = [f"{name} {k}" for k, name in enumerate(names)]
@@ -76,7 +76,7 @@ def pages(tmp_path_factory) -> dict[str, Page]:
     write_report(build_content(ranker), folder / "fit.html")
     model = ranker.to_model()
     card = rs.make_scorecard(model, data)
-    drops, worst = rs.drop_costs(card, data), rs.worst_queries(card.predict(data), data)
+    drops, worst = rs.feature_importance(card, data), rs.worst_queries(card.predict(data), data)
     explained = [rs.explain_query(card, data, one.query) for one in worst[:3]]
     sizes = rs.BestSubset(time_limit=0.2).fit_sizes([1, 2], data.select_features(np.arange(12)))
     measured, folds = held_out_sizes(sizes, data.select_features(np.arange(12)), None)

@@ -114,7 +114,9 @@ def test_links_that_wait_in_the_folder_of_an_export_are_not_followed(target, tmp
 
 
 def test_a_link_that_waits_for_names_of_features_is_not_followed(tmp_path):
-    data = rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0, feature_names=["a", "b"])
+    data = rs.make_ranking(
+        n_queries=4, n_features=2, n_informative=1, random_state=0, feature_names=["a", "b"]
+    )
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "train.txt.names").symlink_to(tmp_path / "mine.txt")
     with refused_data("train.txt.names"):
@@ -125,7 +127,7 @@ def test_a_link_that_waits_for_names_of_features_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize("name", ["../mine.bin", "/etc/passwd", "a\0b", "CON"])
 def test_a_header_names_no_files_outside_its_folder(name, tmp_path):
-    data = rs.make_ranking(n_queries=4, n_features=3, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=4, n_features=3, n_informative=2, random_state=0)
     rs.write_dataset(data, tmp_path / "data.ranksieve")
     header = tmp_path / "data.ranksieve" / "dataset.json"
     content = json.loads(header.read_text())
@@ -157,7 +159,7 @@ def ended_after(seconds):
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_pipe_or_device_in_a_folder_is_not_read(name, kind, listed, tmp_path):
     folder = tmp_path / "d.ranksieve"
-    rs.write_dataset(rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0), folder)
+    rs.write_dataset(rs.make_ranking(n_queries=4, n_features=2, n_informative=1, random_state=0), folder)
     header = json.loads((folder / "dataset.json").read_text())
     if not listed:
         header["files"].pop(name, None)

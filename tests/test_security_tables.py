@@ -82,7 +82,9 @@ def test_data_with_hostile_names_are_read_back_exactly(ending, tmp_path):
 
 @pytest.mark.parametrize("name", ["a\nb", "a\rb"])
 def test_a_name_that_fits_in_no_header_is_refused(name, tmp_path):
-    data = rs.make_ranking(n_queries=4, n_features=2, n_informative=1, seed=0, feature_names=[name, "b"])
+    data = rs.make_ranking(
+        n_queries=4, n_features=2, n_informative=1, random_state=0, feature_names=[name, "b"]
+    )
     with refused_data() as info:
         rs.write_dataset(data, tmp_path / "data.csv")
     assert ascii(name) in info.value.reason

@@ -176,7 +176,7 @@ def test_parameters_of_the_wrong_kind(data, kind, parameters):
 
 
 def test_gas_with_700_features():
-    wide = make_ranking(n_queries=20, n_features=700, n_informative=20, docs_per_query=20, seed=0)
+    wide = make_ranking(n_queries=20, n_features=700, n_informative=20, docs_per_query=20, random_state=0)
     chosen = GAS(max_features=50, c=0.05).fit(wide).selected_
     assert len(set(chosen)) == 50
 
@@ -396,7 +396,7 @@ def test_a_search_over_equal_features_ends():
 
 @pytest.fixture(scope="module")
 def planted():
-    return make_ranking(n_queries=80, n_features=30, n_informative=4, noise=0.3, seed=5)
+    return make_ranking(n_queries=80, n_features=30, n_informative=4, noise=0.3, random_state=5)
 
 
 def test_stability_selection_finds_the_planted_features(planted):
@@ -461,7 +461,7 @@ def test_queries_without_pairs_are_not_drawn(planted):
 def test_nothing_stable(planted):
     with pytest.warns(UserWarning, match=r"below threshold=1"):
         fitted = StabilitySelection(n_subsamples=10, threshold=1.0, max_features=1, n_alphas=5).fit(
-            make_ranking(n_queries=6, n_features=30, n_informative=10, noise=3.0, seed=2)
+            make_ranking(n_queries=6, n_features=30, n_informative=10, noise=3.0, random_state=2)
         )
     assert len(fitted.selected_) == 0
 

@@ -14,7 +14,7 @@ from tests.refusals import refused_data, refused_parameter
 
 @pytest.fixture(scope="module")
 def data():
-    return rs.make_ranking(40, 10, 2, docs_per_query=(8, 12), noise=0.1, seed=0)
+    return rs.make_ranking(40, 10, 2, docs_per_query=(8, 12), noise=0.1, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,9 @@ def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
     z_scores = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
     normalised = data.replace_features(z_scores, data.feature_names).select_queries(part)
     expected = rs.sparse_path(normalised, alphas=[ranker.choice_.candidate.strength]).coefs[0] != 0
-    np.testing.assert_array_equal(rs.selection_frequency(ranker, data, 1, share=0.3, seed=7), expected)
+    np.testing.assert_array_equal(
+        rs.selection_frequency(ranker, data, 1, share=0.3, random_state=7), expected
+    )
 
 
 @pytest.mark.parametrize("family", ["log", "forward", "refitted"])

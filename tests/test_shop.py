@@ -12,7 +12,7 @@ from tests.refusals import refused_parameter
 
 @pytest.fixture(scope="module")
 def data():
-    return make_shop(200, seed=1)
+    return make_shop(200, random_state=1)
 
 
 def column(data, name):
@@ -56,7 +56,7 @@ def test_labels_follow_the_truth_and_clicks_help(data):
 
 
 def test_the_same_seed_gives_the_same_bits():
-    first, again, other = (make_shop(20, seed=seed) for seed in (4, 4, 5))
+    first, again, other = (make_shop(20, random_state=seed) for seed in (4, 4, 5))
     assert first.X.tobytes() == again.X.tobytes()
     assert first.y.tobytes() == again.y.tobytes()
     assert first.X.tobytes() != other.X.tobytes()

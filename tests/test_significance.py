@@ -149,7 +149,7 @@ def test_random_flips_come_near_the_exact_value(alternative):
 
 def test_random_flips_follow_the_seed():
     a, b = two_samples(200, shift=0.01)
-    p = [randomisation(a, b, 999, seed=seed) for seed in (0, 0, 1)]
+    p = [randomisation(a, b, 999, random_state=seed) for seed in (0, 0, 1)]
     assert p[0] == p[1] != p[2]
 
 
@@ -265,9 +265,9 @@ def test_metrics_are_those_all_share_unless_named():
 
 
 def test_to_dict_is_json():
-    result = compare({"a": evaluation(0.5, 0.1), "b": evaluation(0.0, 0.0)}, baseline="b", seed=3)
+    result = compare({"a": evaluation(0.5, 0.1), "b": evaluation(0.0, 0.0)}, baseline="b", random_state=3)
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert (plain["baseline"], plain["alternative"], plain["seed"]) == ("b", "two-sided", 3)
+    assert (plain["baseline"], plain["alternative"], plain["random_state"]) == ("b", "two-sided", 3)
     assert plain["n_permutations"] == 10_000
     assert plain["rows"][0]["relative_change"] is None
     assert plain["rows"][0]["difference"] == pytest.approx(0.3)

@@ -30,7 +30,7 @@ def test_random_signs_are_the_bits_of_the_seeds_bytes():
     bits = np.random.default_rng(3).integers(0, 256, size=(300, 2), dtype=np.uint8)
     flipped = np.unpackbits(bits, axis=1)[:, :9].astype(float)
     extreme = np.sum(np.abs((1.0 - 2.0 * flipped) @ difference) >= abs(difference.sum()) - 1e-9)
-    assert randomisation(difference, np.zeros(9), n_permutations=300, seed=3) == (1 + extreme) / 301
+    assert randomisation(difference, np.zeros(9), n_permutations=300, random_state=3) == (1 + extreme) / 301
 
 
 def test_pieces_of_random_signs_are_as_many_as_asked_for(monkeypatch):

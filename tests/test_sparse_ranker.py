@@ -11,7 +11,7 @@ from ranksieve.choice.families import DEFAULT_FAMILIES
 from ranksieve.choice.folds import Folds
 from ranksieve.choice.held_out import averaged, standard_error
 from ranksieve.data.dataset import Dataset
-from ranksieve.metrics import evaluate, evaluate_many
+from ranksieve.metrics import Evaluator, evaluate
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
 from ranksieve.penalties import L1, Ridge
@@ -79,7 +79,7 @@ def test_cross_validation_holds_out_whole_queries(train):
         others = np.setdiff1d(np.arange(train.n_queries), queries)
         exact = sparse_path(folds._data.select_queries(others), alphas=fitted.choice_.family.strengths)
         held_out = folds._data.select_queries(queries)
-        measured = evaluate_many(held_out.X @ exact.coefs.T, held_out, "ndcg@5", "standard")
+        measured = Evaluator(held_out, "standard").evaluate_many(held_out.X @ exact.coefs.T, "ndcg@5")
         values[:, queries] += measured / len(folds.dealings)
     chosen = values.mean(axis=1)[fitted.choice_.family.n_nonzero >= 1]
     reported = fitted.choice_.validation.values.mean(axis=1)[fitted.choice_.family.n_nonzero >= 1]

@@ -26,7 +26,7 @@ D = 24
 def draw(dtype=np.float64, far=True, seed=0, n_queries=40):
     """Ranking data, some columns far from zero for their spread, one constant within queries."""
     rng = np.random.default_rng(seed)
-    data = rs.make_ranking(n_queries, D, 6, docs_per_query=(2, 60), seed=seed)
+    data = rs.make_ranking(n_queries, D, 6, docs_per_query=(2, 60), random_state=seed)
     X = data.X * rng.uniform(0.5, 2.0, D)
     if far:
         X[:, [3, 11]] += 1000.0
@@ -109,7 +109,7 @@ def test_an_objective_of_some_columns_reads_its_own(tmp_path):
 
 
 def test_the_best_subset_is_proven_the_same_from_disk(tmp_path):
-    data = rs.make_ranking(n_queries=40, n_features=12, n_informative=5, noise=1.0, seed=2)
+    data = rs.make_ranking(n_queries=40, n_features=12, n_informative=5, noise=1.0, random_state=2)
     ours, theirs = (
         rs.BestSubset(3, max_nodes=40).fit(one)
         for one in (data, rs.convert_dataset(data, tmp_path / "train.ranksieve"))

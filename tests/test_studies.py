@@ -375,7 +375,7 @@ def test_every_claim_is_told_where_its_numbers_are(shop):
     assert of_studies.verdicts(without) == []
 
 
-def test_the_number_of_features_is_chosen_on_vali(shop):
+def test_the_number_of_features_is_chosen_on_valid(shop):
     rows = rows_of(shop, "listmle_sizes")
     size, outcomes = listmle.best_size(rows)
     values = [

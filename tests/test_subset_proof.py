@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ranksieve.subset.limits import Region
+from ranksieve.subset.allowed import Region
 from ranksieve.subset.proof import Node, Proof, proven_bound, screened
 from ranksieve.subset.relaxation import Bounds
 from tests.refusals import refused_data
@@ -20,7 +20,7 @@ def known(*by_node):
     """A relaxation whose bounds (of all, with each feature, without each) go by the weight of feature 0."""
     return SimpleNamespace(
         objective=SimpleNamespace(n_features=3, evaluate=lambda w: w),
-        limits=SimpleNamespace(narrowed=lambda region: region),
+        allowed=SimpleNamespace(narrowed=lambda region: region),
         bounds=lambda w, region: Bounds(*(np.array(part) for part in by_node[int(w[0])])),
     )
 

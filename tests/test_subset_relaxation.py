@@ -10,8 +10,9 @@ import pytest
 
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.subset import relaxation as module
-from ranksieve.subset.limits import Limits, Region
+from ranksieve.subset.allowed import Region
 from ranksieve.subset.relaxation import Bounds, Relaxation
+from tests.test_subset_allowed import sets_of
 
 
 def region(inside, free, n=4):
@@ -38,7 +39,7 @@ def test_what_a_point_proves_by_hand():
         value_error=lambda point: 0.25,
     )
     signs = np.array([0.0, -1.0, 0.0, 0.0])  # feature 1 cannot follow
-    relaxation = Relaxation(objective, 0.5, signs, Limits(1), np.arange(4))
+    relaxation = Relaxation(objective, 0.5, signs, sets_of(1), np.arange(4))
     here, point = region([], [0, 1, 2]), SimpleNamespace(slack=1.25, value=0.75)
     bounds = relaxation.bounds(point, here)
     assert bounds.least == 1.0 / 13.25
@@ -53,13 +54,13 @@ def test_a_hessian_knows_what_is_inside_and_the_steepest(most, columns, monkeypa
     monkeypatch.setattr(module, "MOST_COLUMNS", most)
     steep = np.array([-1.0, 2.0, 9.0, 0.0])
     objective = SimpleNamespace(n_features=4, at_zero=None, gradient=lambda point: steep)
-    relaxation = Relaxation.of(objective, 0.5, None, Limits(2), region([3], [0, 1]))
+    relaxation = Relaxation.of(objective, 0.5, None, sets_of(2), region([3], [0, 1]))
     assert relaxation.columns.tolist() == columns
     np.testing.assert_array_equal(relaxation.signs, np.zeros(4))
 
 
 def test_shares_by_hand():
-    relaxation = Relaxation(None, 0.5, np.zeros(4), Limits(2), np.arange(4))
+    relaxation = Relaxation(None, 0.5, np.zeros(4), sets_of(2), np.arange(4))
     shares = relaxation._shares(region([0], [1, 2]), np.array([1.0, -2.0, 9.0, 1.0]), 2.0)
     np.testing.assert_array_equal(shares, [1.0, 0.5, 1.0, 0.0])
 
@@ -74,7 +75,7 @@ def quadratic(signs=(0.0, 0.0, 0.0, 0.0), columns=(0, 1, 2)):
         return SimpleNamespace(w=w, value=0.5 * float(w @ H @ w) + float(b @ w) + 7.0)
 
     point = evaluate(np.array([0.5, -1.0, 0.25, 0.0]))
-    relaxation = Relaxation(SimpleNamespace(evaluate=evaluate), 0.3, np.array(signs), Limits(2), columns)
+    relaxation = Relaxation(SimpleNamespace(evaluate=evaluate), 0.3, np.array(signs), sets_of(2), columns)
     known = SimpleNamespace(point=point, gradient=H @ point.w + b, hessian=H[np.ix_(columns, columns)])
     return relaxation, known, H, b
 
@@ -100,7 +101,7 @@ def test_a_step_keeps_signs():
 
 def test_where_all_features_fit_the_model_is_a_ridge():
     relaxation, known, H, b = quadratic(columns=(0, 1, 2, 3))
-    relaxation = replace(relaxation, limits=Limits(4))
+    relaxation = replace(relaxation, allowed=sets_of(4))
     start, best = known.point.w, -np.linalg.solve(H + 0.3 * np.eye(4), b)
     for here in (region([0], [1, 2, 3]), region([0, 1, 2, 3], [])):
         found, _ = relaxation._model_minimum(H, known.gradient, start, here, np.arange(4), 0.1)
@@ -120,7 +121,7 @@ def test_features_share_the_price_of_their_unit(w, price, monkeypatch):
     model = SimpleNamespace(within=lambda w, threshold, price, money: asked.append((price, money)))
     monkeypatch.setattr(module, "Perspective", lambda *problem: model)
     costs = ColumnCosts(np.array([0, 0, 1, 2]), np.array([3.0, 5.0, 0.0]), ("a", "b", "c"))
-    relaxation = Relaxation(None, 0.5, np.zeros(4), Limits(2, costs, 7.0), np.arange(4))
+    relaxation = Relaxation(None, 0.5, np.zeros(4), sets_of(2, costs, 7.0), np.arange(4))
     relaxation._model_minimum(np.eye(4), np.ones(4), np.array(w), region([], range(4)), np.arange(4), 1.0)
     np.testing.assert_allclose(asked[0][0], price, rtol=1e-12)
     assert asked[0][1] == 7.0

@@ -11,7 +11,7 @@ from tests.refusals import refused_parameter
 
 
 def test_shape_and_truth():
-    data = make_ranking(n_queries=50, n_features=30, n_informative=5, seed=3)
+    data = make_ranking(n_queries=50, n_features=30, n_informative=5, random_state=3)
     assert data.n_queries == 50
     assert data.X.shape[1] == 30
     assert data.truth.shape == (30,)
@@ -20,7 +20,7 @@ def test_shape_and_truth():
 
 
 def test_the_truth_may_stand_anywhere():
-    supports = [set(np.flatnonzero(make_ranking(n_queries=3, seed=seed).truth)) for seed in range(10)]
+    supports = [set(np.flatnonzero(make_ranking(n_queries=3, random_state=seed).truth)) for seed in range(10)]
     assert len(set.union(*supports)) > 35
 
 
@@ -33,7 +33,7 @@ def test_blocks_take_turns(d):
 
 
 def test_the_same_seed_gives_the_same_bits():
-    first, again, other = (make_ranking(n_queries=20, seed=seed) for seed in (4, 4, 5))
+    first, again, other = (make_ranking(n_queries=20, random_state=seed) for seed in (4, 4, 5))
     assert first.X.tobytes() == again.X.tobytes()
     assert first.y.tobytes() == again.y.tobytes()
     assert first.truth.tobytes() == again.truth.tobytes()
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_bits():
 
 
 def test_values_are_scaled_within_queries():
-    data = make_ranking(n_queries=40, n_constant=0, seed=1)
+    data = make_ranking(n_queries=40, n_constant=0, random_state=1)
     for q in range(data.n_queries):
         block = data.X[data.qid == data.queries.ids[q]]
         assert block.min() == 0
@@ -68,7 +68,7 @@ def test_list_lengths():
 
 
 def test_constant_features_are_never_informative():
-    data = make_ranking(n_features=25, n_constant=10, n_informative=15, seed=2)
+    data = make_ranking(n_features=25, n_constant=10, n_informative=15, random_state=2)
     constant = describe(data).constant_within_queries
     assert len(constant) == 10
     assert all(data.truth[data.feature_names.index(name)] == 0 for name in constant)
@@ -83,7 +83,7 @@ def within_query_correlation(data):
 
 
 def test_informative_features_have_correlated_distractors():
-    data = make_ranking(n_queries=300, n_constant=0, correlation=0.8, seed=0)
+    data = make_ranking(n_queries=300, n_constant=0, correlation=0.8, random_state=0)
     correlations = within_query_correlation(data)
     for j in np.flatnonzero(data.truth):
         others = np.delete(correlations[j], j)
@@ -93,7 +93,7 @@ def test_informative_features_have_correlated_distractors():
 
 
 def test_labels_follow_the_planted_score():
-    data = make_ranking(n_queries=100, noise=0.0, n_levels=4, seed=6)
+    data = make_ranking(n_queries=100, noise=0.0, n_levels=4, random_state=6)
     scores = data.X @ data.truth
     for q in data.queries.ids:
         rows = data.qid == q
@@ -109,7 +109,7 @@ def test_feature_names_are_taken():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_l1_ranker_recovers_most_of_the_truth(seed):
-    data = make_ranking(seed=seed)
+    data = make_ranking(random_state=seed)
     upper, lower = np.nonzero((data.qid[:, None] == data.qid) & (data.y[:, None] > data.y))
     differences = data.X[upper] - data.X[lower]
     sign = np.where(np.arange(len(differences)) % 2, 1.0, -1.0)

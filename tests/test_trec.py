@@ -97,7 +97,7 @@ def test_err_ignores_what_was_not_found():
 
 def test_a_complete_run_equals_evaluate():
     """Where every judged document was found and every found one judged, both evaluations agree."""
-    data = rs.make_ranking(n_queries=12, n_features=3, n_informative=2, seed=4)
+    data = rs.make_ranking(n_queries=12, n_features=3, n_informative=2, random_state=4)
     scores = np.random.default_rng(0).normal(size=data.n_docs)
     run, qrels = {}, {}
     for row, (query, label) in enumerate(zip(data.qid.tolist(), data.y.tolist(), strict=True)):

@@ -11,7 +11,9 @@ from ranksieve.cli import app
 from ranksieve.report.fit_page import change_sentences
 from tests.refusals import refused_parameter
 
-ALL = rs.make_ranking(n_queries=160, n_features=14, n_informative=5, docs_per_query=12, noise=0.4, seed=4)
+ALL = rs.make_ranking(
+    n_queries=160, n_features=14, n_informative=5, docs_per_query=12, noise=0.4, random_state=4
+)
 FIRST, SECOND = ALL.select_queries(range(80)), ALL.select_queries(range(80, 160))
 
 

@@ -245,7 +245,7 @@ def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
 def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, monkeypatch, in_memory):
     """Also from the lists that cross-validation holds out, and with a query that has no other documents."""
     monkeypatch.setattr(disk_dataset, "IN_MEMORY", in_memory)
-    drawn = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, noise=1.0, seed=3)
+    drawn = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, noise=1.0, random_state=3)
     weight = np.random.default_rng(0).integers(0, 4, drawn.n_docs).astype(float)
     weight[drawn.qid == drawn.query_ids[4]] = 0.0
     memory = rs.Dataset(drawn.X, drawn.y, drawn.qid, document_weight=weight)

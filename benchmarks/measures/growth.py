@@ -49,7 +49,9 @@ def growth(run: Run) -> Iterator[Row]:
 def make_data(**sizes: int) -> Dataset:
     length, levels = sizes["list length"], sizes["levels"]
     n_queries = sizes["documents"] // length
-    return make_ranking(n_queries, sizes["features"], 8, docs_per_query=length, n_levels=levels, seed=0)
+    return make_ranking(
+        n_queries, sizes["features"], 8, docs_per_query=length, n_levels=levels, random_state=0
+    )
 
 
 def _gradient(objective: Objective, w: FloatArray) -> None:

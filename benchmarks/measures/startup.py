@@ -31,7 +31,7 @@ def startup(run: Run) -> Iterator[Row]:
     yield row("ranksieve --help", "s", seconds(lambda: call(*COMMAND, "--help"), run.repeats))
     with tempfile.TemporaryDirectory() as folder:
         train = Path(folder, "train.txt")
-        write_letor(make_ranking(40, 20, 4, seed=0), train)
+        write_letor(make_ranking(40, 20, 4, random_state=0), train)
         fit = (*COMMAND, "fit", train, "-o", Path(folder, "model.json"))
         call(*fit)
         yield row("a second fit of a small file", "s", seconds(lambda: call(*fit), run.repeats))

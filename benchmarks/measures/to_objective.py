@@ -84,7 +84,7 @@ def read_times(run: Run) -> list[float]:
 
 def warm_up(competitor: Competitor) -> None:
     """Let everything compile that compiles at its first use."""
-    tiny = make_ranking(8, 10, 3, docs_per_query=(5, 8), seed=1)
+    tiny = make_ranking(8, 10, 3, docs_per_query=(5, 8), random_state=1)
     for problem in problems(tiny):
         if problem.kind in competitor.objectives and not competitor.reads_files_itself:
             competitor.solve(competitor.prepare(tiny), problem, 1e-2)

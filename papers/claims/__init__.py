@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from papers.choices import PaperResults, Reproduction
 from papers.claims import of_methods, of_stand_ins, of_studies
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict
-from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import Cell, Table, count, word
 from ranksieve.metrics.significance import LEVEL
 
@@ -18,25 +18,25 @@ NOTE = (
 )
 
 
-def verdicts(results: DataSetResults) -> list[Verdict]:
+def verdicts(results: PaperResults) -> list[Verdict]:
     """On all claims that the results can tell of."""
     return [*of_methods.verdicts(results), *of_studies.verdicts(results)]
 
 
-def every_verdict(results: Results) -> list[Verdict]:
+def every_verdict(results: Reproduction) -> list[Verdict]:
     """Of all data sets, and of the stand-ins."""
     found = [verdict for data_set in results.data_sets.values() for verdict in verdicts(data_set)]
     return [*found, *of_stand_ins.verdicts(results)]
 
 
-def claims_tables(results: Results) -> list[Table]:
+def claims_tables(results: Reproduction) -> list[Table]:
     """One table per data set and one of the stand-ins, of those that there are."""
     tables = [claims_table(data_set) for data_set in results.data_sets.values()]
     drawn = _table("stand_in_claims", "Stand-ins", of_stand_ins.verdicts(results), of_stand_ins.NOTE)
     return [table for table in (*tables, drawn) if table.rows]
 
 
-def claims_table(results: DataSetResults) -> Table:
+def claims_table(results: PaperResults) -> Table:
     """One row per claim and what it compares with."""
     return _table("claims", results.name, verdicts(results), NOTE)
 
@@ -52,7 +52,7 @@ def _row(verdict: Verdict) -> tuple[Cell, ...]:
     return word(verdict.paper), word(verdict.claim), holds, word(verdict.comparison), word(verdict.found)
 
 
-def claims_by_paper(results: Results) -> Table:
+def claims_by_paper(results: Reproduction) -> Table:
     """How many comparisons each paper's claims make, how many hold, and what fails."""
     found = every_verdict(results)
     rows = []

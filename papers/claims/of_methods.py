@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from papers.choices import PaperResults
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import heading, title
 from ranksieve.metrics.significance import LEVEL, paired_t
 
@@ -64,7 +64,7 @@ class Claim:
     measure: str = "ndcg@10"
     data_sets: Sequence[str] = BOTH
 
-    def verdicts(self, results: DataSetResults) -> Iterator[Verdict]:
+    def verdicts(self, results: PaperResults) -> Iterator[Verdict]:
         """One for each of the other methods, as far as they were run."""
         if results.name not in self.data_sets or self.method not in results.results:
             return
@@ -85,7 +85,7 @@ def found_words(at: Compared, form: str) -> str:
     return f"{text}, p = {min(at.p_better, at.p_worse):.2g}"
 
 
-def compared(results: DataSetResults, method: str, other: str, measure: str) -> Compared:
+def compared(results: PaperResults, method: str, other: str, measure: str) -> Compared:
     """The means of two methods over folds, and paired one-sided t-tests over the queries of all folds."""
     ours, theirs = (results.results[name].to_row()[measure] for name in (method, other))
     a, b = (results.pooled[name].per_query.get(measure) for name in (method, other))
@@ -164,6 +164,6 @@ CLAIMS: tuple[Claim, ...] = (
 )  # fmt: skip
 
 
-def verdicts(results: DataSetResults) -> list[Verdict]:
+def verdicts(results: PaperResults) -> list[Verdict]:
     """On all claims that the results can tell of."""
     return [verdict for claim in CLAIMS for verdict in claim.verdicts(results)]

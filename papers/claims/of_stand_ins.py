@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from papers.choices import Reproduction
 from papers.claims.base import NO, YES, Verdict
 from papers.stand_ins import load_stand_ins
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import Results
 
 NOTE = "One fit of each method to synthetic data in the shape of a collection; claims hold if they do on all."
 
 
-def verdicts(results: Results) -> list[Verdict]:
+def verdicts(results: Reproduction) -> list[Verdict]:
     """One for each claim; none without stand-ins."""
     rows = list(load_stand_ins(results.folder).values())
     found = []

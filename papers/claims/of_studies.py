@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from papers.choices import PaperResults
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
 from papers.studies import fenchelrank, fsmrank, listmle, minbatsrank, penalties
 from papers.studies.base import (
@@ -17,7 +18,6 @@ from papers.studies.base import (
     means,
     rows_of,
 )
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.metrics.significance import LEVEL
 
 
@@ -29,10 +29,10 @@ class Finding:
     holds: str
 
 
-Check = Callable[[DataSetResults], Finding | None]
+Check = Callable[[PaperResults], Finding | None]
 
 
-def verdicts(results: DataSetResults) -> list[Verdict]:
+def verdicts(results: PaperResults) -> list[Verdict]:
     """On all claims that the studies at hand can tell of."""
     found = []
     for (paper, claim, comparison), check in CLAIMS.items():
@@ -52,11 +52,11 @@ def _difference_words(difference: float, p: float) -> str:
     return f"{difference:+.4f}, p = {min(p, 1.0 - p):.2g}"
 
 
-def _outcomes(results: DataSetResults, study: str, name: str) -> list[Any]:
+def _outcomes(results: PaperResults, study: str, name: str) -> list[Any]:
     return [row["variants"][name] for row in rows_of(results, study)]
 
 
-def importance_helps(results: DataSetResults) -> Finding | None:
+def importance_helps(results: PaperResults) -> Finding | None:
     if not rows_of(results, "fsmrank_parts"):
         return None
     names = (fsmrank.WITH_IMPORTANCE, fsmrank.WITHOUT_IMPORTANCE)
@@ -67,7 +67,7 @@ def importance_helps(results: DataSetResults) -> Finding | None:
     return Finding(f"{fine.words}; with λ2 on half decades {coarse.words}", fine.holds)
 
 
-def similarity_does_not_matter(results: DataSetResults) -> Finding | None:
+def similarity_does_not_matter(results: PaperResults) -> Finding | None:
     if not rows_of(results, "fsmrank_parts"):
         return None
     names = (fsmrank.WITH_SIMILARITY, fsmrank.WITHOUT_SIMILARITY)
@@ -76,7 +76,7 @@ def similarity_does_not_matter(results: DataSetResults) -> Finding | None:
     return Finding(_difference_words(difference, p), YES if min(p, 1.0 - p) >= LEVEL else NO)
 
 
-def accelerated_is_faster(results: DataSetResults) -> Finding | None:
+def accelerated_is_faster(results: PaperResults) -> Finding | None:
     row = first_row(results, "fsmrank_descent")
     if row is None:
         return None
@@ -90,10 +90,10 @@ def _count(value: int | None) -> str:
     return f"more than {fsmrank.MAX_ITER}" if value is None else str(value)
 
 
-def fsmrank_beats_refitted(results: DataSetResults) -> Finding | None:
+def fsmrank_beats_refitted(results: PaperResults) -> Finding | None:
     """Figs. 1–3, for ten features or more."""
     rows = rows_of(results, "selectors")
-    curves = [fold.chosen["truncated"][METRIC] for fold in results.methods.get("fsmrank", ()) if fold.chosen]
+    curves = [curve[METRIC] for curve in results.curves("fsmrank")]
     sizes = [s for s in (rows[0]["n_features"] if rows else ()) if s >= 10]
     shared = [s for s in sizes if all(s in row["n_features"] for row in rows)]
     if not curves or not all(curves) or not shared:
@@ -110,22 +110,22 @@ def fsmrank_beats_refitted(results: DataSetResults) -> Finding | None:
     return Finding(words, YES if min(wins.values()) == len(shared) else NO)
 
 
-def feature_wise_helps(results: DataSetResults) -> Finding | None:
+def feature_wise_helps(results: PaperResults) -> Finding | None:
     rows = rows_of(results, "minbatsrank_rates")
     pair = [minbatsrank.seed_means(rows, name) for name in (minbatsrank.FEATURE_WISE, minbatsrank.NONFEA)]
     return _better(pair) if all(pair) else None
 
 
-def fenchelrank_is_faster(results: DataSetResults) -> Finding | None:
+def fenchelrank_is_faster(results: PaperResults) -> Finding | None:
     return _race(results, "seconds", "{:.2f} s against {:.2f} s")
 
 
-def fenchelrank_is_sparser(results: DataSetResults) -> Finding | None:
+def fenchelrank_is_sparser(results: PaperResults) -> Finding | None:
     return _race(results, "sparsity", "{:.3f} against {:.3f}")
 
 
-def _race(results: DataSetResults, key: str, form: str) -> Finding | None:
-    """At the paper's C, which decides, and at the α that vali chooses."""
+def _race(results: PaperResults, key: str, form: str) -> Finding | None:
+    """At the paper's C, which decides, and at the α that validation chooses."""
     rows = rows_of(results, "fenchelrank_radius")
     found = {}
     for name in (fenchelrank.PRINTED, fenchelrank.CHOSEN) if rows else ():
@@ -139,7 +139,7 @@ def _race(results: DataSetResults, key: str, form: str) -> Finding | None:
     return Finding(words, YES if ours < theirs else NO)
 
 
-def selection_helps(results: DataSetResults) -> Finding | None:
+def selection_helps(results: PaperResults) -> Finding | None:
     found = _fsrank(results)
     if not found or "ranksvm" not in results.results:
         return None
@@ -149,7 +149,7 @@ def selection_helps(results: DataSetResults) -> Finding | None:
     return Finding(words, YES if wins == len(found) else NO)
 
 
-def fenchelrank_beats_fsrank(results: DataSetResults) -> Finding | None:
+def fenchelrank_beats_fsrank(results: PaperResults) -> Finding | None:
     found = _fsrank(results)
     if not found or "fenchelrank" not in results.results:
         return None
@@ -163,7 +163,7 @@ def _range(found: dict[int, float]) -> str:
     return f"N@10 {min(found.values()):.4f} to {max(found.values()):.4f}"
 
 
-def _fsrank(results: DataSetResults) -> dict[int, float]:
+def _fsrank(results: PaperResults) -> dict[int, float]:
     """NDCG@10 of FS-Rank for each k of Table 7 that there is."""
     rows = rows_of(results, "selectors")
     sizes = [s for s in (5, 10, 15, 20, 25) if rows and all(s in row["n_features"] for row in rows)]
@@ -173,7 +173,7 @@ def _fsrank(results: DataSetResults) -> dict[int, float]:
     }
 
 
-def sparse_listmle_beats_dense(results: DataSetResults) -> Finding | None:
+def sparse_listmle_beats_dense(results: PaperResults) -> Finding | None:
     if not rows_of(results, "listmle_cutoffs"):
         return None
     pairs = [
@@ -188,7 +188,7 @@ def sparse_listmle_beats_dense(results: DataSetResults) -> Finding | None:
     return Finding(words, NO if wins < len(pairs) else YES if sure == wins else IN_DIRECTION)
 
 
-def listmle_is_sparsest(results: DataSetResults) -> Finding | None:
+def listmle_is_sparsest(results: PaperResults) -> Finding | None:
     rows, names = rows_of(results, "listmle_cutoffs"), listmle.SPARSE_OTHERS
     others = [results.results[name].to_row()["sparsity"] for name in names if name in results.results]
     if not rows or not others:
@@ -198,7 +198,7 @@ def listmle_is_sparsest(results: DataSetResults) -> Finding | None:
     return Finding(words, YES if share < min(others) else NO)
 
 
-def some_size_beats_all(results: DataSetResults) -> Finding | None:
+def some_size_beats_all(results: PaperResults) -> Finding | None:
     rows = rows_of(results, "listmle_sizes")
     if not rows or len({tuple(row["K"]) for row in rows}) > 1 or len(rows[0]["K"]) < 2:
         return None
@@ -211,7 +211,7 @@ def some_size_beats_all(results: DataSetResults) -> Finding | None:
     return Finding(words, by_difference(difference, p))
 
 
-def penalties_rank_alike(results: DataSetResults) -> Finding | None:
+def penalties_rank_alike(results: PaperResults) -> Finding | None:
     found = penalties.by_map(results)
     if len(found) < 2:
         return None
@@ -224,15 +224,15 @@ def penalties_rank_alike(results: DataSetResults) -> Finding | None:
     return Finding("; ".join(words), YES if equal else NO)
 
 
-def fenchelrank_bound_holds(results: DataSetResults) -> Finding | None:
+def fenchelrank_bound_holds(results: PaperResults) -> Finding | None:
     return _iterations(results, "fenchelrank_bounds")
 
 
-def listmle_bound_holds(results: DataSetResults) -> Finding | None:
+def listmle_bound_holds(results: PaperResults) -> Finding | None:
     return _iterations(results, "listmle_bounds")
 
 
-def _iterations(results: DataSetResults, study: str) -> Finding | None:
+def _iterations(results: PaperResults, study: str) -> Finding | None:
     """No run needs more than its bound; a run that ended before it got there decides nothing."""
     runs = (first_row(results, study) or {}).get("runs", ())
     ended = [run for run in runs if run["needed"] is not None]
@@ -244,7 +244,7 @@ def _iterations(results: DataSetResults, study: str) -> Finding | None:
     return Finding(words, YES if all(run["needed"] <= run["bound"] for run in ended) else NO)
 
 
-def fsmrank_bounds_hold(results: DataSetResults) -> Finding | None:
+def fsmrank_bounds_hold(results: PaperResults) -> Finding | None:
     row = first_row(results, "fsmrank_bounds") or {}
     found = {part: (row[part], row[f"{part}_bound"]) for part in ("distance", "excess") if part in row}
     if not found:
@@ -295,7 +295,7 @@ CLAIMS: dict[tuple[str, str, str], Check] = {
         "SparseCSListMLE", "sparser than other sparse methods", "table 5: at λ = 0.01, k = 1",
     ): listmle_is_sparsest,
     (
-        "SparseCSListMLE", "some K below all features is best", "figure 3: N@10 with K as vali chooses it",
+        "SparseCSListMLE", "some K below all features is best", "figure 3: N@10 with K chosen on valid",
     ): some_size_beats_all,
     (
         "NonconvexRankSVM", "no method is significantly below the best", "tables V, VI",

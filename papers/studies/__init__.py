@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from papers.choices import PaperResults
 from papers.studies import (
     any_data,
     fenchelrank,
@@ -15,7 +16,6 @@ from papers.studies import (
     theory,
 )
 from papers.studies.base import Study
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import Table
 
 STUDIES: dict[str, Study] = {
@@ -35,7 +35,7 @@ STUDIES: dict[str, Study] = {
     "listmle_sizes": Study(listmle.sizes, ("sparselistmle",)),
     "listmle_bounds": Study(listmle.bounds, ("sparselistmle",), first_fold_only=True),
 }
-STUDY_TABLES: tuple[Callable[[DataSetResults], Table | None], ...] = (
+STUDY_TABLES: tuple[Callable[[PaperResults], Table | None], ...] = (
     fsmrank.parts_table,
     fsmrank.descent_table,
     selectors.sizes_table,
@@ -51,7 +51,7 @@ STUDY_TABLES: tuple[Callable[[DataSetResults], Table | None], ...] = (
 )
 
 
-def study_tables(results: DataSetResults) -> list[Table]:
+def study_tables(results: PaperResults) -> list[Table]:
     """The tables of all studies that are there."""
     built = (build(results) for build in STUDY_TABLES)
     return [table for table in built if table is not None and table.rows]

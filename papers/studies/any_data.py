@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import CURVE_METRICS
 from ranksieve._types import FloatArray
 from ranksieve.baselines import FBPCRank
 from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
-from ranksieve.experiment.fold_run import CURVE_METRICS
 from ranksieve.io.folds import Fold
-from ranksieve.metrics import Evaluator, evaluate_many
+from ranksieve.metrics import Evaluator
 from ranksieve.model.linear import linear_scores_of_models, nonzero_weights
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
@@ -41,7 +41,7 @@ def single_features(fold: Fold, profile: str) -> dict[str, Any]:
 
 
 def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
-    """The ℓ1 path on train: its points with weights and gaps, measured on vali and test."""
+    """The ℓ1 path on train: its points with weights and gaps, measured on valid and test."""
     path = sparse_path(fold.train)
     return {
         "alphas": path.alphas,
@@ -57,7 +57,7 @@ def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
 
 def _measured(path: SparsePath, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
     scores = linear_scores_of_models(data.X, path.coefs)
-    values = {metric: evaluate_many(scores, data, metric, profile) for metric in CURVE_METRICS}
+    values = {metric: Evaluator(data, profile).evaluate_many(scores, metric) for metric in CURVE_METRICS}
     return {m: {"mean": v.mean(axis=1), "standard_error": standard_error(v)} for m, v in values.items()}
 
 

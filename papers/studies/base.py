@@ -1,4 +1,4 @@
-"""What studies share: models chosen on vali and measured on test, their means over folds, printed numbers."""
+"""What studies share: models chosen on valid and measured on test, their means over folds, their tables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from papers.choices import PaperResults
 from papers.published import metric_name
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED, Place
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
+from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.experiment.tables import Cell, heading, number
 from ranksieve.io.folds import Fold
 from ranksieve.metrics import Evaluator
@@ -123,13 +124,13 @@ def in_unit_range(data: Dataset) -> bool:
     return bool(data.X.min() >= 0.0 and data.X.max() <= 1.0)
 
 
-def rows_of(results: DataSetResults, study: str) -> list[Entry]:
+def rows_of(results: PaperResults, study: str) -> list[Entry]:
     """What a study found, fold by fold; nothing unless all folds have it."""
     found = [rows[study] for rows in results.studies if study in rows]
     return found if len(found) == results.header["identity"]["n_folds"] else []
 
 
-def first_row(results: DataSetResults, study: str) -> Entry | None:
+def first_row(results: PaperResults, study: str) -> Entry | None:
     """What a study of the first fold found."""
     return results.studies[0].get(study) if results.studies else None
 

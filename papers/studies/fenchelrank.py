@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import Chooser, fmean, in_unit_range, printed, rows_of, timed_fit
 from papers.studies.theory import fenchelrank_iterations
 from ranksieve.baselines import TGRank
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import Cell, Table, number, word
 from ranksieve.io.folds import Fold
 from ranksieve.objective import make_objective
@@ -31,7 +31,7 @@ def matched_radius(fold: Fold, profile: str) -> dict[str, Any]:
     """TGRank at a weight α, and FenchelRank in the ball of the solution's norm r = ‖w*‖₁.
 
     The paper fixes C = 0.1. As a weight on the mean loss, as its eq. (2) has it, that would be α = 10, whose
-    solution is w = 0; here C weighs the sum over the p pairs, α = 1/(Cp). A second α is chosen on vali.
+    solution is w = 0; here C weighs the sum over the p pairs, α = 1/(Cp). A second α is chosen on valid.
     """
     path = sparse_path(fold.train)
     best = int(np.argmax(Chooser(fold, profile).validation(path.coefs)))
@@ -67,7 +67,7 @@ def race(train: Dataset, alpha: float, max_iter: int = MAX_ITER) -> dict[str, An
     return found
 
 
-def radius_table(results: DataSetResults) -> Table | None:
+def radius_table(results: PaperResults) -> Table | None:
     """Fold by fold, as Table 6, with what each run reached."""
     rows = rows_of(results, "fenchelrank_radius")
     if not rows:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.published import IMPORTANCE_WEIGHTS
 from papers.studies.base import (
     ACCURACY,
@@ -21,7 +22,6 @@ from papers.studies.base import (
 from papers.studies.theory import fsmrank_convergence, fsmrank_generalisation
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import Cell, Table, number, word
 from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
@@ -58,7 +58,7 @@ def parts(fold: Fold, profile: str) -> dict[str, Any]:
     return {"variants": found}
 
 
-def parts_table(results: DataSetResults) -> Table | None:
+def parts_table(results: PaperResults) -> Table | None:
     """The variants of Table III, and what importance and similarity bring."""
     rows = rows_of(results, "fsmrank_parts")
     if not rows:
@@ -75,7 +75,7 @@ def parts_table(results: DataSetResults) -> Table | None:
         ("variant", *ACCURACY),
         tuple(cells),
         "λ2 on a grid of quarter decades (also of half decades, from the same fits), λ1 of half decades, "
-        f"chosen on vali by NDCG@10. Importance brings {importance}; on half decades {coarse}. Similarity "
+        f"chosen on valid by NDCG@10. Importance brings {importance}; on half decades {coarse}. Similarity "
         f"brings {similarity}. The paper: importance helps, similarity makes no significant difference. "
         "One-sided paired t-tests over the test queries of all folds. What the paper prints "
         "is in the table of published numbers.",
@@ -131,7 +131,7 @@ def _curve(trace: Trace) -> dict[str, Any]:
     return {"seconds": trace.seconds, "objective": np.minimum.accumulate(trace.objective)}
 
 
-def descent_table(results: DataSetResults) -> Table | None:
+def descent_table(results: PaperResults) -> Table | None:
     """Iterations and seconds until the objective is near the optimum."""
     row = first_row(results, "fsmrank_descent")
     if row is None:

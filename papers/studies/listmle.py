@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import (
     ACCURACY,
     Chooser,
@@ -26,7 +27,6 @@ from ranksieve.baselines.wrappers import SelectionStep
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import Table, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.losses import CostSensitiveListMLE
@@ -48,7 +48,7 @@ SPARSE_OTHERS = {"fenchelrank": "FenchelRank", "proxrank": "SparseRank", "rsrank
 
 
 def cutoffs(fold: Fold, profile: str) -> dict[str, Any]:
-    """The sparse ranker for each k, with λ chosen on vali and at given λ, and the dense one.
+    """The sparse ranker for each k, with λ chosen on valid and at given λ, and the dense one.
 
     The sparse problems are solved by proximal Newton, which is faster than the paper's iteration.
     """
@@ -68,7 +68,7 @@ def _sparse(train: Dataset, alphas: Sequence[float], k: int) -> list[FloatArray]
     return [fit(SparseListMLE(alpha, k, solver="newton"), train).coef_ for alpha in alphas]
 
 
-def cutoffs_table(results: DataSetResults) -> Table | None:
+def cutoffs_table(results: PaperResults) -> Table | None:
     """Each k of Table 2, and what sparsity brings."""
     rows = rows_of(results, "listmle_cutoffs")
     if not rows:
@@ -84,13 +84,13 @@ def cutoffs_table(results: DataSetResults) -> Table | None:
         f"{results.name}: cost-sensitive ListMLE aimed at NDCG@k",
         ("variant", *ACCURACY),
         tuple(cells),
-        f"λ chosen on vali by NDCG@10. Sparse minus dense, N@10: {', '.join(gains)}; the paper: sparse is "
+        f"λ chosen on valid by NDCG@10. Sparse minus dense, N@10: {', '.join(gains)}; the paper: sparse is "
         "above dense for every k, on OHSUMED not significantly. Sparse problems are solved to the optimum "
         "by proximal Newton steps; the row Sparse CS-ListMLE among the methods has the paper's iteration.",
     )
 
 
-def degrees_table(results: DataSetResults) -> Table | None:
+def degrees_table(results: PaperResults) -> Table | None:
     """Shares of nonzero weights at given λ, beside Table 5."""
     rows = rows_of(results, "listmle_cutoffs")
     if not rows:
@@ -113,12 +113,12 @@ def degrees_table(results: DataSetResults) -> Table | None:
         ("method", "ours", f"{PAPER}, table 5"),
         tuple(cells),
         "Nonzero weights / features, means over folds. The paper sets λ = 0.01 for ListMLE (k = 1); the "
-        "other methods have the parameters that vali chose.",
+        "other methods have the parameters that validation chose.",
     )
 
 
 def sizes(fold: Fold, profile: str) -> dict[str, Any]:
-    """FBPCRank around sparse ListMLE with K features, λ chosen on vali; and what it chooses by itself.
+    """FBPCRank around sparse ListMLE with K features, λ chosen on valid; and what it chooses by itself.
 
     One search without ``tol`` passes every K; it takes in features as long as any helps.
     """
@@ -155,7 +155,7 @@ def after_steps(steps: Sequence[SelectionStep], size: int) -> list[int]:
     return chosen
 
 
-def sizes_table(results: DataSetResults) -> Table | None:
+def sizes_table(results: PaperResults) -> Table | None:
     """Accuracy for each K."""
     rows = rows_of(results, "listmle_sizes")
     if not rows or len({tuple(row["K"]) for row in rows}) > 1 or len(rows[0]["K"]) < 2:
@@ -170,16 +170,16 @@ def sizes_table(results: DataSetResults) -> Table | None:
         f"{results.name}: FBPCRank around sparse ListMLE with K features",
         ("features", *ACCURACY),
         tuple(cells),
-        f"λ chosen on vali by NDCG@10, k = 10. No more than {rows[0]['K'][-1]} features vary within queries, "
-        f"so that larger K (the paper goes to {SIZES[-1]}) are the same. The best below all on vali is "
-        f"K = {best_size(rows)[0]}; in the paper's figure 3 (MQ2008) it is 30, by test. With the "
+        f"λ chosen on valid by NDCG@10, k = 10. No more than {rows[0]['K'][-1]} features vary within "
+        f"queries, so that larger K (the paper goes to {SIZES[-1]}) are the same. The best below all on "
+        f"valid is K = {best_size(rows)[0]}; in the paper's figure 3 (MQ2008) it is 30, by test. With the "
         f"paper's ε = {PAPER_EPS} and K = {PAPER_K} the folds choose the columns {alone} (the paper's table "
         "1: three to six columns).",
     )
 
 
 def best_size(rows: Sequence[Entry]) -> tuple[int, list[Outcome]]:
-    """The K below all features that is best on vali over the folds, and its outcomes."""
+    """The K below all features that is best on valid over the folds, and its outcomes."""
     sizes = rows[0]["K"]
     values = [
         fmean([row["variants"][place]["validation"] for row in rows]) for place in range(len(sizes) - 1)

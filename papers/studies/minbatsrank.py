@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import (
     ACCURACY,
     METRIC,
@@ -22,7 +23,7 @@ from papers.studies.base import (
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
+from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.experiment.tables import Table, heading, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.kernels.ftrl import Rule
@@ -82,7 +83,7 @@ def learn(
 
 
 def rates(fold: Fold, profile: str) -> dict[str, Any]:
-    """Each variant with its rate, λ and passes chosen on vali, for several orders of the queries."""
+    """Each variant with its rate, λ and passes chosen on valid, for several orders of the queries."""
     chooser, train = Chooser(fold, profile), fold.train
     found: dict[str, list[Any]] = {name: [] for name in VARIANTS}
     for seed in SEEDS:
@@ -95,7 +96,7 @@ def rates(fold: Fold, profile: str) -> dict[str, Any]:
     return {"variants": found}
 
 
-def rates_table(results: DataSetResults) -> Table | None:
+def rates_table(results: PaperResults) -> Table | None:
     """The variants, their means over seeds and the spread of NDCG@10."""
     rows = rows_of(results, "minbatsrank_rates")
     if not rows:
@@ -115,7 +116,7 @@ def rates_table(results: DataSetResults) -> Table | None:
         ("variant", *ACCURACY, f"± {heading(METRIC)}", "diverged"),
         tuple(cells),
         f"Rate γ (twelve values each), λ (every third one of the paper's) and passes "
-        f"({', '.join(map(str, PASSES))}) chosen on vali by NDCG@10; means over {len(SEEDS)} orders of the "
+        f"({', '.join(map(str, PASSES))}) chosen on valid by NDCG@10; means over {len(SEEDS)} orders of the "
         f"queries, ±: their standard deviation. Diverged: share of the grid that ends in weights without "
         f"bound. {_verdict(rows)} γ = 1 is the rate that the paper gives Nonfea.",
     )
@@ -149,7 +150,7 @@ def seed_means(rows: Sequence[Entry], name: str) -> list[dict[str, Any]]:
 
 
 def online(fold: Fold, profile: str) -> dict[str, Any]:
-    """Test accuracy against the documents seen in one pass; γ and λ are chosen on vali at the end of it."""
+    """Test accuracy against the documents seen in one pass; γ and λ are chosen on valid at the end of it."""
     chooser, train = Chooser(fold, profile), fold.train
     ends = np.maximum(1, np.round(np.multiply(SHARES, train.n_queries)).astype(int))
     seen, curves = [], {FEATURE_WISE: [], NONFEA: []}  # type: ignore[var-annotated]
@@ -187,7 +188,7 @@ def online_means(rows: Sequence[Entry], name: str, metric: str) -> FloatArray:
     )
 
 
-def online_table(results: DataSetResults) -> Table | None:
+def online_table(results: PaperResults) -> Table | None:
     """Accuracy after some shares of one pass."""
     rows = rows_of(results, "minbatsrank_online")
     if not rows:
@@ -210,5 +211,5 @@ def online_table(results: DataSetResults) -> Table | None:
         tuple(cells),
         f"MinBatSRank learns from one query after another and sees each once; columns: documents seen. Means "
         f"over folds and {len(SEEDS)} orders of the queries, ±: standard deviation over the orders. γ and λ "
-        f"are chosen on vali at the end of the pass.{beside}",
+        f"are chosen on valid at the end of the pass.{beside}",
     )

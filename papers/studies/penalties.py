@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import better_than, means, printed
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import Cell, Table, heading, number, title, word
 from ranksieve.metrics.significance import LEVEL
 
@@ -23,17 +23,17 @@ CHOSEN_BY = "map"
 PAPER = "NonconvexRankSVM"
 
 
-def map_table(results: DataSetResults) -> Table | None:
+def map_table(results: PaperResults) -> Table | None:
     """Table V: MAP."""
     return _against_best(results, "map", "V")
 
 
-def ndcg_table(results: DataSetResults) -> Table | None:
+def ndcg_table(results: PaperResults) -> Table | None:
     """Table VI: NDCG@10, with parameters chosen by MAP all the same."""
     return _against_best(results, "ndcg@10", "VI")
 
 
-def _against_best(results: DataSetResults, metric: str, table: str) -> Table | None:
+def _against_best(results: PaperResults, metric: str, table: str) -> Table | None:
     outcomes = by_map(results)
     if len(outcomes) < 2:
         return None
@@ -55,13 +55,13 @@ def _against_best(results: DataSetResults, metric: str, table: str) -> Table | N
         f"{results.name}: {heading(metric)} of sparse methods against the best of them",
         ("method", *columns, "sparsity of varying", f"{PAPER}, table {table}"),
         tuple(rows),
-        "Parameters chosen on vali by MAP, also those of FenchelRank and FSMRank, as in the paper. ~: not "
+        "Parameters chosen on valid by MAP, also those of FenchelRank and FSMRank, as in the paper. ~: not "
         "significantly below the best at 5 % (paired one-sided t-test over the test queries of all folds), "
         "else the loss in percent.",
     )
 
 
-def by_map(results: DataSetResults) -> dict[str, list[dict[str, Any]]]:
+def by_map(results: PaperResults) -> dict[str, list[dict[str, Any]]]:
     """Sparsity and test values of what MAP chooses, fold by fold, of each method that has them."""
     found = {name: results.chosen_by(name, CHOSEN_BY) for name in METHODS}
     return {

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import (
     METRIC,
     Chooser,
@@ -18,7 +19,7 @@ from ranksieve.baselines import FSMSVM, GAS, FSRank
 from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
-from ranksieve.experiment.results import TABLE_METRICS, DataSetResults
+from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.experiment.tables import Cell, Table, number, title, word
 from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
@@ -30,7 +31,7 @@ SELECTORS = ("fsrank", "gas", "fsmsvm")
 
 
 def sizes(fold: Fold, profile: str) -> dict[str, Any]:
-    """Test metrics of RankSVM on the first t features of each selector's order, its C chosen on vali.
+    """Test metrics of RankSVM on the first t features of each selector's order, its C chosen on valid.
 
     All three choose nested sets: the first t of an order that does not depend on t.
     """
@@ -65,7 +66,7 @@ def refitted(train: Dataset, columns: IntArray) -> list[FloatArray]:
     return list(coefs)
 
 
-def sizes_table(results: DataSetResults) -> Table | None:
+def sizes_table(results: PaperResults) -> Table | None:
     """NDCG@10 and MAP of selectors and of FSMRank for some numbers of features."""
     rows = rows_of(results, "selectors")
     if not rows:
@@ -87,14 +88,14 @@ def sizes_table(results: DataSetResults) -> Table | None:
         ("method", "metric", *map(str, shared)),
         tuple(cells),
         "FSMRank's figures 1–3, and FS-Rank: they choose t features, on which RankSVM-Primal is fitted again "
-        "(C chosen on vali); FSMRank is its chosen model cut to its t largest weights. Test means over "
+        "(C chosen on valid); FSMRank is its chosen model cut to its t largest weights. Test means over "
         "folds.",
     )
 
 
-def _truncated(results: DataSetResults, metric: str, label: str, shared: list[int]) -> list[tuple[Cell, ...]]:
+def _truncated(results: PaperResults, metric: str, label: str, shared: list[int]) -> list[tuple[Cell, ...]]:
     """FSMRank's chosen models, cut to their t largest weights."""
-    curves = [fold.chosen["truncated"][metric] for fold in results.methods.get("fsmrank", ()) if fold.chosen]
+    curves = [curve[metric] for curve in results.curves("fsmrank")]
     if not curves or not all(curves):
         return []
     values = [fmean([curve[min(size, len(curve)) - 1] for curve in curves]) for size in shared]

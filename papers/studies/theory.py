@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from papers.choices import PaperResults
 from papers.studies.base import first_row
 from ranksieve._types import FloatArray
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.results import DataSetResults
 from ranksieve.experiment.tables import Cell, Table, word
 from ranksieve.rankers.fsmrank import fsmrank_lipschitz
 
@@ -79,7 +79,7 @@ def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> flo
     return lipschitz * float(optimum @ optimum) / (2.0 * tol)
 
 
-def bounds_table(results: DataSetResults) -> Table:
+def bounds_table(results: PaperResults) -> Table:
     """All bounds of the first fold."""
     builders = {
         "fenchelrank_bounds": _fenchelrank,

@@ -7,9 +7,9 @@ from .data.dataset import Dataset as Dataset
 from .data.describe import describe as describe
 from .experiment import bench as bench
 from .experiment import load_results as load_results
-from .explain import drop_costs as drop_costs
 from .explain import explain_pair as explain_pair
 from .explain import explain_query as explain_query
+from .explain import feature_importance as feature_importance
 from .explain import worst_queries as worst_queries
 from .export import export_model as export_model
 from .grid_ranker import GridRanker as GridRanker

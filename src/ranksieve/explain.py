@@ -205,7 +205,7 @@ REFIT_TOL, REFIT_STEPS = 1e-6, 100
 
 
 @dataclass(frozen=True)
-class FeatureDrop:
+class FeatureImportance:
     """What leaving out one feature, or all features of a group that is paid once, does to one metric.
 
     ``loss`` = value − without, the mean over queries of what the metric falls by; the p-values (paired t,
@@ -237,7 +237,7 @@ class _Drop(NamedTuple):
     group: bool
 
 
-def drop_costs(
+def feature_importance(
     model: LinearModel | FittedRanker,
     data: Dataset,
     metrics: str | Sequence[str | MetricSpec] = "ndcg@10",
@@ -246,8 +246,8 @@ def drop_costs(
     train: Dataset | None = None,
     profile: str | Profile | None = None,
     n_permutations: int = 10_000,
-    seed: int = 0,
-) -> tuple[FeatureDrop, ...]:
+    random_state: int = 0,
+) -> tuple[FeatureImportance, ...]:
     """What the model would lose in each metric, and save in cost, without each of its features.
 
     With costs there is also a row for each group of features that is paid once, if the model uses any of it:
@@ -268,16 +268,18 @@ def drop_costs(
 
     with_all = per_query(())
     without = {columns: per_query(columns) for columns in dict.fromkeys(drop.columns for drop in drops)}
-    all_rows: list[FeatureDrop] = []
+    all_rows: list[FeatureImportance] = []
     for metric, values in with_all.items():
         less = {columns: one[metric] for columns, one in without.items()}
-        p_values = dict(zip(less, _p_values(values, list(less.values()), n_permutations, seed), strict=True))
+        p_values = dict(
+            zip(less, _p_values(values, list(less.values()), n_permutations, random_state), strict=True)
+        )
         value = mean_of_defined(values)
         rows = []
         for drop in drops:
             mean, dropped = mean_of_defined(less[drop.columns]), tuple(linear.names[j] for j in drop.columns)
             row = (drop.name, metric, value, mean, value - mean, *p_values[drop.columns], drop.saved)
-            rows.append(FeatureDrop(*row, dropped, drop.group))
+            rows.append(FeatureImportance(*row, dropped, drop.group))
         all_rows += sorted(rows, key=lambda row: -row.loss)
     return tuple(all_rows)
 
@@ -303,11 +305,11 @@ def _drops(
 
 
 def _p_values(
-    values: FloatArray, less: list[FloatArray], n_permutations: int, seed: int
+    values: FloatArray, less: list[FloatArray], n_permutations: int, random_state: int
 ) -> list[tuple[float, float, float, float]]:
     """Of the paired t and the randomisation test, and both corrected, for each drop."""
     p_t = [paired_t(values, one) for one in less]
-    p_random = [randomisation(values, one, n_permutations, seed) for one in less]
+    p_random = [randomisation(values, one, n_permutations, random_state) for one in less]
     return list(zip(p_t, p_random, holm(p_t).tolist(), holm(p_random).tolist(), strict=True))
 
 

@@ -28,7 +28,7 @@ def make_ranking(
     n_constant: int | None = None,
     correlation: float = 0.5,
     noise: float = 0.5,
-    seed: int = 0,
+    random_state: int = 0,
     feature_names: Sequence[str] | None = None,
 ) -> Dataset:
     """Draw queries whose labels follow a linear score with ``n_informative`` nonzero weights.
@@ -51,8 +51,8 @@ def make_ranking(
         ρ in [0, 1), the correlation within a block before cutting and scaling.
     noise : float
         Standard deviation of the noise in units of that of the scores.
-    seed : int
-        The same seed gives the same bits.
+    random_state : int
+        The same number gives the same bits.
     """
     if n_constant is None:
         n_constant = min(n_features // 20, n_features - n_informative)
@@ -74,7 +74,7 @@ def make_ranking(
     ):
         if not fits:
             raise ParameterError(name, value, reason)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     sizes = list_lengths(rng, n_queries, shortest, longest)
     X, truth = planted_features(rng, sizes, n_features, n_informative, n_constant, correlation)
     y = graded_labels(rng, noisy_scores(rng, X, truth, noise), sizes, n_levels)
@@ -270,7 +270,9 @@ STORED_FIELDS: dict[str, Signal] = {
 QUERY_PROPERTIES = ("query_length", "query_frequency")
 
 
-def make_shop(n_queries: int = 300, *, docs_per_query: tuple[int, int] = (12, 40), seed: int = 0) -> Dataset:
+def make_shop(
+    n_queries: int = 300, *, docs_per_query: tuple[int, int] = (12, 40), random_state: int = 0
+) -> Dataset:
     """Draw product searches with 43 named features, all scaled to [0, 1] by the shop's feature store.
 
     Seven hidden factors make an item fit a query: its words, its meaning, how popular, good, cheap and new it
@@ -282,7 +284,7 @@ def make_shop(n_queries: int = 300, *, docs_per_query: tuple[int, int] = (12, 40
     """
     if n_queries < 1:
         raise ParameterError("n_queries", n_queries, "must be at least 1")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     sizes = list_lengths(rng, n_queries, *docs_per_query)
     hidden = rng.standard_normal((int(sizes.sum()), len(FACTORS)))
     signals = _signals()

@@ -77,10 +77,10 @@ JOBS = (
 def make_inputs(folder: Path) -> None:
     """The data, the model and the results that the jobs read."""
     folder.mkdir()
-    data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, seed=1)
+    data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, random_state=1)
     for name, part in zip(("train", "vali", "test"), split_queries(data, 0), strict=True):
         rs.write_letor(part, folder / f"{name}.txt")
-    big = rs.make_ranking(n_queries=300, n_features=40, n_informative=3, seed=2)
+    big = rs.make_ranking(n_queries=300, n_features=40, n_informative=3, random_state=2)
     rs.write_letor(big, folder / "big.txt")
     rs.write_dataset(big, folder / "big.ranksieve")
     rs.write_dataset(data, folder / "old.ranksieve")

@@ -17,7 +17,7 @@ from tests.refusals import refused_parameter
 
 @pytest.fixture(scope="module")
 def data():
-    made = make_ranking(30, 8, 3, docs_per_query=(6, 12), seed=1)
+    made = make_ranking(30, 8, 3, docs_per_query=(6, 12), random_state=1)
     return made.replace_features(made.X.astype(np.float32))
 
 
@@ -85,7 +85,7 @@ def test_the_flagship_chooses_the_same_model(data, tmp_path):
 
 def test_the_flagship_selects_forward_and_refits(data):
     options = {"n_alphas": 3, "max_features": 2, "families": ("forward",), "cv": 2, "refit_on": "all"}
-    held = make_ranking(12, 8, 3, docs_per_query=(6, 9), seed=2)
+    held = make_ranking(12, 8, 3, docs_per_query=(6, 9), random_state=2)
     host, gpu = (
         rs.SparseRanker(**options, device=device).fit(data, valid=held) for device in ("cpu", "cuda")
     )

@@ -383,9 +383,9 @@ def quality(similarity: FloatArray, clusters: IntArray) -> float:
     return float(silhouette_score(distances, clusters, metric="precomputed"))
 
 
-def k_means(gram: FloatArray, k: int, n_starts: int, seed: int) -> IntArray:
+def k_means(gram: FloatArray, k: int, n_starts: int, random_state: int) -> IntArray:
     """The cluster of each point, the best of some starts; points are known by their inner products alone."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     found = [_lloyd(gram, _spread_points(gram, k, rng)) for _ in range(n_starts)]
     least = min(spread for spread, _ in found)
     return next(clusters for spread, clusters in found if spread <= least + TIE)

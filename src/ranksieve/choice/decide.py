@@ -252,10 +252,10 @@ def tied_with(values: FloatArray, chosen: int) -> BoolArray:
     return tied(values - values[chosen])
 
 
-def chosen_again(values: FloatArray, sizes: AnyArray, seed: int) -> IntArray:
+def chosen_again(values: FloatArray, sizes: AnyArray, random_state: int) -> IntArray:
     """The best model of each bootstrap sample of the queries."""
     n = values.shape[1]
-    draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1.0 / n), size=DRAWS)
+    draws = np.random.default_rng(random_state).multinomial(n, np.full(n, 1.0 / n), size=DRAWS)
     means = draws @ values.T / n
     return np.array([_highest(mean, sizes) for mean in means])
 

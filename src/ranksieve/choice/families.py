@@ -27,7 +27,7 @@ from ranksieve.objective import Objective, Point
 from ranksieve.path import Progress, path_grid, walk, warn_of_gaps
 from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
-from ranksieve.subset import Effort, Found, SubsetSearch
+from ranksieve.subset import Effort, SubsetResult, SubsetSearch
 
 MAX_ITER = 100
 NEGLIGIBLE = 0.1  # share of the largest weight at which the log penalty's slope has halved
@@ -56,7 +56,7 @@ class Candidate:
     fold_coefs: FloatArray | None = None
     n_iter: int = 1
     seconds: float = 0.0
-    subset: Found | None = None
+    subset: SubsetResult | None = None
 
     @classmethod
     def of(cls, result: Result, penalty: SlopedPenalty, fold_coefs: FloatArray | None = None) -> Candidate:

@@ -89,12 +89,12 @@ class Folds:
         data: Dataset,
         n_folds: int,
         repeats: int = 1,
-        seed: int = 0,
+        random_state: int = 0,
         query_weight: FloatArray | None = None,
     ) -> None:
         self._data, self._query_weight = data, query_weight
         pairs = data.pair_weights
-        has_pairs, order = pairs > 0, np.random.default_rng(seed).permutation(data.n_queries)
+        has_pairs, order = pairs > 0, np.random.default_rng(random_state).permutation(data.n_queries)
         dealt = np.concatenate([order[has_pairs[order]], order[~has_pairs[order]]])
         n_folds = min(n_folds, int(np.count_nonzero(has_pairs)))
         repeats = min(repeats, int(np.count_nonzero(has_pairs)) // n_folds)

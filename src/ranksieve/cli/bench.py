@@ -48,10 +48,6 @@ def bench(
     n_seeds: Annotated[int | None, opt.value("Model", "N", "Runs of random methods.", SEEDS, min=1)] = None,
     baseline: Baseline = None,
     n_jobs: Annotated[int | None, opt.value("Computing", "N", "Processes.", "one per core", min=1)] = None,
-    cluster: Annotated[
-        opt.Text,
-        opt.value("Computing", "ADDRESS", "Fit on a Dask cluster, tcp://HOST:PORT, that shares DIR."),
-    ] = None,
     output: Annotated[str, opt.written("DIR", "The folder of results; may hold earlier ones.")],
     as_json: opt.Json = False,
 ) -> None:
@@ -71,11 +67,11 @@ def bench(
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
         raise ParameterError("baseline", baseline, "is not among the methods; add it to `methods`")
     try:
-        with opt.connected(cluster) as client, progress("fitting") as bar:
+        with progress("fitting") as bar:
             results = rs.bench(
                 root, names, out=output, grid=grid, select=metric, profile=profile, normalise=normalise,
                 data_sets=None if data_sets is None else opt.comma_separated(data_sets), missing=missing,
-                n_seeds=n_seeds, n_jobs=n_jobs or available_threads(), cluster=client, progress=bar,
+                n_seeds=n_seeds, n_jobs=n_jobs or available_threads(), progress=bar,
             )  # fmt: skip
     except KeyboardInterrupt as error:
         say(f"{how_ended(error)}; finished fits are kept in {output}, the same command goes on from there")

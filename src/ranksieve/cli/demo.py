@@ -41,7 +41,7 @@ def demo(
     page, model_file = Path(report or Path(output, "report.html")), Path(output, "model.json")
     data_files = [Path(output, name) for name in PARTS]
     opt.check_files([], page, model_file, *data_files)
-    data = rs.make_ranking(seed=random_state)
+    data = rs.make_ranking(random_state=random_state)
     truth, (train, valid, test) = np.asarray(data.truth), split_queries(data, random_state)
     words(
         f"Synthetic data: {data.n_docs} documents, {data.n_queries} queries, {data.n_features} features, "

@@ -38,7 +38,6 @@ def evaluate(
     ] = None,
     scoring: opt.ScoringOptions,
     per_query: Annotated[bool, opt.flag("Output", "--per-query", "Show every query, too.")] = False,
-    device: opt.Device = None,
     as_json: opt.Json = False,
 ) -> None:
     """Measure how well a model, a file of scores or a TREC run ranks.
@@ -48,7 +47,7 @@ def evaluate(
     profile follows trec_eval -c.
     """
     rule = None if empty is None else lookup(EMPTY_RULES, empty, "empty")
-    result = measure([model], data, metrics, scoring, rule, device or "cpu")
+    result = measure([model], data, metrics, scoring, rule)
     evaluation = result.evaluations[model]
     show = partial(_show, evaluation, per_query, result.words)
     opt.present(as_plain_data(evaluation, per_query), as_json, show)
@@ -76,7 +75,6 @@ def measure(
     metrics: opt.MetricOptions,
     scoring: opt.ScoringOptions,
     empty: Empty | None = None,
-    device: str = "cpu",
 ) -> Measured:
     """Evaluate models and scores on the data, or TREC runs against the judgements."""
     opt.check_measures(metrics.metric, metrics.profile)
@@ -96,7 +94,7 @@ def measure(
     for file in rankings:
         scores = opt.finite_scores(models[file], data) if file in models else _scores_of(file, data, source)
         with while_doing(f"evaluating {source}"):
-            evaluations[file] = rs.evaluate(scores, data, by.metrics, by.profile, empty, device=device)
+            evaluations[file] = rs.evaluate(scores, data, by.metrics, by.profile, empty)
     return Measured(evaluations, by.words, data)
 
 

@@ -14,7 +14,7 @@ from ranksieve.cli.output import table, words
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
-    from ranksieve.explain import FeatureDrop, PairExplanation, QueryExplanation, WorstQuery
+    from ranksieve.explain import FeatureImportance, PairExplanation, QueryExplanation, WorstQuery
 
 SHOWN_FEATURES = 8
 ON_PAGE = 10  # worst queries on the page
@@ -90,7 +90,7 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
             opt.write_text(_page(scorer, documents, by, costs, options, model), options.report)
             opt.present({"report": options.report}, options.as_json, lambda: None, options.report)
         elif options.drop:
-            drops = rs.drop_costs(scorer, documents, by.metrics, costs, profile=by.profile)
+            drops = rs.feature_importance(scorer, documents, by.metrics, costs, profile=by.profile)
             content = {**measured, "drops": [asdict(drop) for drop in drops]}
             opt.present(content, options.as_json, lambda: _show_drops(drops, documents, by, options.top))
         else:
@@ -129,7 +129,7 @@ def _page(
 ) -> str:
     from ranksieve.report.explain_page import ExplainPage, explain_page
 
-    drops = rs.drop_costs(model, data, by.metrics, costs, profile=by.profile)
+    drops = rs.feature_importance(model, data, by.metrics, costs, profile=by.profile)
     worst = _worst(model, data, by, options)
     shown = options.query or [one.query for one in worst[:EXPLAINED_ON_PAGE]]
     explained = [rs.explain_query(model, data, query) for query in shown]
@@ -197,7 +197,9 @@ def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures
     )
 
 
-def _show_drops(drops: Sequence[FeatureDrop], data: rs.Dataset, by: opt.Measures, top: int | None) -> None:
+def _show_drops(
+    drops: Sequence[FeatureImportance], data: rs.Dataset, by: opt.Measures, top: int | None
+) -> None:
     from ranksieve.report.explain_page import drop_name
 
     priced = any(drop.saved is not None for drop in drops)
@@ -211,7 +213,7 @@ def _show_drops(drops: Sequence[FeatureDrop], data: rs.Dataset, by: opt.Measures
     )
 
 
-def _drop_cells(drop: FeatureDrop, priced: bool) -> tuple[Any, ...]:
+def _drop_cells(drop: FeatureImportance, priced: bool) -> tuple[Any, ...]:
     p_values = (drop.p_t, drop.p_t_holm, drop.p_randomisation, drop.p_randomisation_holm)
     cells = (drop.metric, f"{drop.without:.4f}", f"{drop.loss:+.4f}", *p_values)
     return (*cells, *([drop.saved] if priced else []))

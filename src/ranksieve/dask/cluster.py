@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import errno
-import os
 import pickle
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
-from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
 from dask.sizeof import sizeof
-from distributed import Client, Future, as_completed, get_client, get_worker, wait
+from distributed import Client, Future, get_client, get_worker, wait
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -145,30 +142,6 @@ class Cluster:
                     f"the cluster at {self._address} has had no worker for {PATIENCE:g} seconds; start some "
                     "and run again"
                 )
-
-    def as_done(
-        self, work: Callable[..., T], jobs: Sequence[Sequence[Any]], names: Sequence[str]
-    ) -> Iterator[T]:
-        """What ``work(*job)`` gives for each job, in the order in which they end; a failure ends all."""
-        futures = [self.client.submit(work, *job, pure=False) for job in jobs]
-        named = dict(zip(futures, names, strict=True))
-        try:
-            with self.client.as_current():
-                ended = as_completed(futures)
-            for future in ended:
-                yield self.gather([future], [named[future]])[0]
-        finally:
-            if self.client.status == "running":
-                self.client.cancel(futures, force=True)
-
-    def check_shared(self, folder: Path) -> None:
-        """Refuse a folder that a worker does not see."""
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".seen") as probe, self.plain_faults():
-            for worker, seen in sorted(self.client.run(os.path.exists, probe.name).items()):
-                if not seen:
-                    raise DataError(
-                        folder, None, f"worker {worker} does not see it; name a folder that all workers share"
-                    )
 
     @property
     def _address(self) -> str:

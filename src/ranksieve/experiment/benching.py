@@ -17,14 +17,14 @@ from joblib import Parallel, delayed
 from ranksieve._parallel import use_threads
 from ranksieve._util.files import fault_of_file_name, make_folder, not_a_folder
 from ranksieve._util.messages import lookup, text_of, warn_caller
-from ranksieve.errors import DataError, ParameterError, while_doing
+from ranksieve.errors import ParameterError, while_doing
 from ranksieve.experiment.fold_run import MethodPlan, Place, Study, make_places, run_fold, run_studies
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.io.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.io.load import read_dataset
 from ranksieve.methods import GRIDS, KNOWN_AS, METHODS, Method, within
-from ranksieve.metrics import Profile, parse
-from ranksieve.metrics.profiles import as_profile, profile_for, wider_scales
+from ranksieve.metrics import parse
+from ranksieve.metrics.profiles import as_profile, profile_for
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.prepare.scaling import check_kind, warn_of_scales
@@ -34,8 +34,6 @@ DEFAULT_METHODS = (
     "sparselistmle", "sparseranker", "ranksvm", "adarank-ndcg", "listnet",
 )  # fmt: skip
 Progress = Callable[[int, int], None]
-Done = tuple[int, list[tuple[type[Warning], str]]]
-"""How many fits a task was worth, and the warnings that it gave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +63,6 @@ class Plan:
     profile: str | None
     normalise: str
     missing: str
-    other_profiles: Mapping[str, Sequence[Profile]]
 
     def check(self) -> None:
         """Refuse what cannot be run on any data."""
@@ -86,11 +83,11 @@ class Plan:
         """The work on all folds; refuses names, labels and features that cannot be used."""
         for data_set, folds in data_sets.items():
             _check_name("source", data_set)
-            by = fitting_profile(data_set, folds, self.profile)
+            by = profile_for(self.profile, *(part for fold in folds for part in fold)).name
             prepared = _prepared_folds(data_set, folds, self.normalise, self.missing)
-            for place in make_places(folder, data_set, prepared, by, self.other_profiles.get(data_set, ())):
+            for place in make_places(folder, data_set, prepared, by):
                 with while_doing(place.label):
-                    place.check_measurable([metric for one in self.methods for metric in one.selections])
+                    place.check_measurable([one.select for one in self.methods])
                 yield from self._tasks_at(place)
 
     def _tasks_at(self, place: Place) -> Iterator[Task]:
@@ -116,19 +113,17 @@ def bench(
     missing: str = "auto",
     n_seeds: int | None = None,
     studies: Mapping[str, Study] | None = None,
-    other_profiles: Mapping[str, Sequence[Profile]] | None = None,
     n_jobs: int = 1,
-    cluster: Any = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Fit every grid point on train, choose on vali, measure test, and write it all down.
+    """Fit every grid point on train, choose on valid, measure test, and write it all down.
 
-    A choice is made by ``select``, for the tables, and by NDCG@10 and MAP, so that numbers from elsewhere can
-    be compared with what was chosen in the same way. Only what was chosen is measured on test.
+    Only what was chosen is measured on test.
 
     Every finished fit is one line in ``out``. A run that was killed goes on where it stopped when it is
     called again with the same arguments, and gives the same results. A folder may hold several data sets and
-    grow by further methods; runs into one folder at the same time share the work.
+    grow by further methods; runs into one folder at the same time, also of several machines that share it,
+    divide the work among them.
 
     Parameters
     ----------
@@ -144,7 +139,7 @@ def bench(
     grid : "paper" or "fast"
         All points of the papers' grids, or at most five values of one parameter, three of each of several.
     select : str, optional
-        Metric for the choice on vali; default the one of each method's paper.
+        Metric for the choice on valid; default the one of each method's paper.
     profile : str, optional
         Metric conventions. By default, for each data set, ``letor`` if it is one of LETOR's folds and its
         labels are on that scale (0 to 2), else ``standard``; tables and files say which.
@@ -153,38 +148,21 @@ def bench(
         each fold. The papers' methods take features as they are.
     n_seeds : int, optional
         How often a method that draws is run, each time with another random_state: all of its grid, and the
-        choice on vali. The row is the mean of what was chosen, with its standard deviation. By default as
+        choice on valid. The row is the mean of what was chosen, with its standard deviation. By default as
         often as the table of methods says, with the fast grid once.
     studies : mapping of name to function, optional
         What to measure on each fold apart from the methods. A function gets the fold (a ``Place`` with
         ``fold``, ``number`` and ``profile``) and returns plain data, or None to skip this fold. The data are
         kept like fits, and ``DataSetResults.studies`` holds them. With ``n_jobs`` above 1 functions must be
         picklable.
-    other_profiles : mapping of data set to profiles, optional
-        Further metric conventions by which the chosen models are measured on test, as means.
     n_jobs : int
         Processes; each uses one thread if there are several.
-    cluster : distributed.Client or address, optional
-        Let the workers of a Dask cluster do the fits instead, each with one thread. They write the results
-        themselves, line by line as ever, so ``out`` must be a folder that all of them and this process share.
     progress : callable, optional
         Called with (fits done, fits in all).
     """
-    plan = Plan(
-        _method_plans(methods, grid, select, n_seeds),
-        studies or {},
-        profile,
-        normalise,
-        missing,
-        other_profiles or {},
-    )
+    plan = Plan(_method_plans(methods, grid, select, n_seeds), studies or {}, profile, normalise, missing)
     plan.check()
-    folder, workers = Path(out), None
-    if cluster is not None:
-        from ranksieve.dask.cluster import as_cluster
-
-        folder, workers = Path(out).resolve(), as_cluster(cluster)
-        workers.check_versions()
+    folder = Path(out)
     if os.path.lexists(folder) and not folder.is_dir():
         raise not_a_folder(folder, "give a folder for the results")
     # Absolute, because processes may be older than the current directory.
@@ -192,9 +170,9 @@ def bench(
     for task in tasks:  # all of them before any begins: what is refused leaves nothing behind
         task.place.check(task.name, task.identity)
     make_folder(folder)
-    ended = _in_processes(tasks, n_jobs) if workers is None else _on_workers(workers, folder, tasks)
+    jobs = (delayed(_do)(one, n_jobs > 1) for one in tasks)
     done, total = 0, sum(task.worth for task in tasks)
-    for worth, caught in ended:
+    for worth, caught in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
         for category, text in caught:
             warn_caller(text, category)
         done += worth
@@ -252,20 +230,6 @@ def _prepared_folds(data_set: str, folds: Sequence[Fold], normalise: str, missin
     return prepared
 
 
-def fitting_profile(data_set: str, folds: Sequence[Fold], given: str | None) -> str:
-    """The given profile, or the one that the folds come with, if its scale holds all labels."""
-    parts = [part for fold in folds for part in fold]
-    profile, highest = profile_for(given, *parts), max(float(part.y.max()) for part in parts)
-    if highest > profile.max_label:
-        raise DataError(
-            data_set,
-            None,
-            f"labels go up to {highest:g}, but ERR in the {profile.name} profile is for labels up to "
-            f"{profile.max_label:g}: {wider_scales(highest)}",
-        )
-    return profile.name
-
-
 def _check_name(parameter: str, name: str) -> None:
     """Refuse a name whose folder would leave the folder of results, or a method with the name of studies."""
     fault = fault_of_file_name(name)
@@ -275,24 +239,9 @@ def _check_name(parameter: str, name: str) -> None:
         raise ParameterError(parameter, name, f"must be a name that a folder can have: {fault}; rename it")
 
 
-def _in_processes(tasks: Sequence[Task], n_jobs: int) -> Iterator[Done]:
-    """By processes of this machine."""
-    jobs = (delayed(_do)(one.label, one.worth, one.work, one.place, n_jobs > 1) for one in tasks)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-
-
-def _on_workers(cluster: Any, folder: Path, tasks: Sequence[Task]) -> Iterator[Done]:
-    """By the workers of a cluster, which get each fold once and write into the folder that they share."""
-    cluster.check_shared(folder)
-    places = {id(task.place): task.place for task in tasks}
-    sent = {key: cluster.client.scatter(place, broadcast=True) for key, place in places.items()}
-    jobs = [(task.label, task.worth, task.work, sent[id(task.place)], True) for task in tasks]
-    yield from cluster.as_done(_do, jobs, [task.label for task in tasks])
-
-
-def _do(label: str, worth: int, work: Callable[[Place], None], place: Place, one_thread: bool) -> Done:
-    """Do it, with ``one_thread`` in a process of its own; errors and warnings begin with the label."""
+def _do(task: Task, one_thread: bool) -> tuple[int, list[tuple[type[Warning], str]]]:
+    """Do it; how many fits it was worth, and its warnings. Those and errors begin with its label."""
     threads = use_threads(1) if one_thread else nullcontext()
-    with threads, warnings.catch_warnings(record=True) as caught, while_doing(label):
-        work(place)
-    return worth, [(warning.category, f"{label}: {text_of(warning.message)}") for warning in caught]
+    with threads, warnings.catch_warnings(record=True) as caught, while_doing(task.label):
+        task.work(task.place)
+    return task.worth, [(one.category, f"{task.label}: {text_of(one.message)}") for one in caught]

@@ -21,18 +21,17 @@ from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import STUDIES_FOLDER, TABLE_METRICS, best_on_vali, dense
+from ranksieve.experiment.results import STUDIES_FOLDER, best_on_valid, dense
 from ranksieve.io.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
-from ranksieve.model.linear import linear_scores, linear_scores_of_models, nonzero_weights
+from ranksieve.model.linear import linear_scores, nonzero_weights
 from ranksieve.prepare.scaling import ScaleWarning
 from ranksieve.rankers.base import Ranker, started_from
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
-CURVE_METRICS = ("ndcg@10", "map")
-SELECTIONS = ("ndcg@10", "map")  # every method records what each of these would choose
+VALIDATION_METRICS = ("ndcg@10", "map")  # every fit records these, beside the metric that chooses
 NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
 UNPREPARED = {"normalise": "none", "missing": "error"}  # of rankers, because the folds are prepared
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
@@ -52,34 +51,29 @@ class Place:
     fold: Fold
     fingerprints: Mapping[str, str]
     notes: Mapping[str, Any]
-    other_profiles: tuple[Profile, ...] = ()
 
     @contextmanager
     def journal(self, what: str, identity: Mapping[str, Any], title: str) -> Iterator[Journal]:
         """The file of one piece of work on this fold, for one process at a time."""
-        with only_writer(self._path(what)):
-            yield Journal(self._path(what), {**self._shared, **identity}, {**self.notes, "title": title})
+        with only_writer(self.path(what)):
+            yield Journal(self.path(what), {**self._shared, **identity}, {**self.notes, "title": title})
 
     def check(self, what: str, identity: Mapping[str, Any]) -> None:
         """Refuse a file of this work that is elsewhere, or was begun with other data or options."""
-        check_begun(self._path(what), {**self._shared, **identity}, self.folder)
+        check_begun(self.path(what), {**self._shared, **identity}, self.folder)
 
-    def check_measurable(self, selections: Collection[str]) -> None:
+    def check_measurable(self, metrics: Collection[str]) -> None:
         """Refuse labels that a metric cannot measure, before anything is written."""
         for data in (self.fold.valid, self.fold.test):
-            scores = np.zeros(data.n_docs)
-            Evaluator(data, self.profile).evaluate(scores, (*ALL_METRICS, *selections))
-            for profile in self.other_profiles:
-                Evaluator(data, profile).evaluate(scores, TABLE_METRICS)
+            Evaluator(data, self.profile).evaluate(np.zeros(data.n_docs), (*ALL_METRICS, *metrics))
 
-    def _path(self, what: str) -> Path:
+    def path(self, what: str) -> Path:
         return self.folder / self.data_set / what / f"Fold{self.number}.jsonl"
 
     @property
     def _shared(self) -> dict[str, Any]:
         return {
             "data_set": self.data_set, "fold": self.number, "n_folds": self.n_folds, "profile": self.profile,
-            "other_profiles": [profile.name for profile in self.other_profiles],
             "fingerprints": self.fingerprints,
         }  # fmt: skip
 
@@ -96,14 +90,11 @@ Study = Callable[[Place], Mapping[str, Any] | None]
 """Measures something on a fold apart from the methods: plain data, or None if it skips this fold."""
 
 
-def make_places(
-    folder: Path, data_set: str, folds: Sequence[Fold], profile: str, others: Sequence[Profile] = ()
-) -> list[Place]:
+def make_places(folder: Path, data_set: str, folds: Sequence[Fold], profile: str) -> list[Place]:
     """The folds of a data set, ready to be worked on."""
-    at = [(folder, data_set, number, len(folds), profile) for number in range(1, len(folds) + 1)]
     return [
-        Place(*one, fold, _by_part(fold, fingerprint), _notes(fold), tuple(others))
-        for one, fold in zip(at, folds, strict=True)
+        Place(folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold))
+        for k, fold in enumerate(folds, start=1)
     ]
 
 
@@ -119,25 +110,18 @@ def _notes(fold: Fold) -> dict[str, Any]:
 
 
 def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
-    return {part: value(getattr(fold, part)) for part in ("train", "vali", "test")}
+    return {part: value(getattr(fold, part)) for part in ("train", "valid", "test")}
 
 
 @dataclass(frozen=True, eq=False)
 class MethodPlan:
-    """A method as every fold runs it; ``select`` is the metric that chooses the row of the tables."""
+    """A method as every fold runs it; ``select`` is the metric that chooses on valid."""
 
     name: str
     method: Method
     grid: Sequence[GridPoint]
     select: str
     n_seeds: int = 1
-
-    @property
-    def selections(self) -> tuple[str, ...]:
-        """Metrics to choose by on vali, each for itself; a ranker that chooses by itself there has one."""
-        if self.method.can("valid"):
-            return (self.select,)
-        return tuple(dict.fromkeys((self.select, *SELECTIONS)))
 
     @property
     def seeds(self) -> tuple[int | None, ...]:
@@ -149,23 +133,24 @@ class MethodPlan:
     def identity(self) -> dict[str, Any]:
         """What all fits of one file share beside the data."""
         return {
-            "method": self.name, "grid": self.grid, "select": self.select, "selections": self.selections,
-            "seeds": self.seeds, "metrics": ALL_METRICS,
+            "method": self.name, "grid": self.grid, "select": self.select, "seeds": self.seeds,
+            "metrics": ALL_METRICS,
             "parameters": {**self.method.parameters, **UNPREPARED},
         }  # fmt: skip
 
 
 def run_fold(place: Place, plan: MethodPlan) -> None:
-    """With each seed fit the points that are not in the file yet; let each metric choose; test its choice."""
+    """With each seed fit the points that are not in the file yet, choose one, and test it."""
     with place.journal(plan.name, plan.identity, plan.method.title) as journal:
         for seed in plan.seeds:
             fitted = _fit_missing(journal, place, plan, seed)
-            for select in plan.selections:
-                point = _choose(journal, select, seed)
-                if not _of_seed(journal.of_kind("tested"), seed, point):
-                    with_curve = (select, seed) == (plan.select, plan.seeds[0])
-                    (fit,) = _of_seed(journal.of_kind("fit"), seed, point)
-                    journal.append(_tested_row(place, plan, fit, fitted.get(point), with_curve))
+            point = _choose(journal, plan.select, seed)
+            if not any(row["random_state"] == seed for row in journal.of_kind("tested")):
+                fit = _fits_of(journal, seed)[point]
+                scores = scores_on_test(place, plan, fit, fitted.get(point))
+                measured = Evaluator(place.fold.test, place.profile).evaluate(scores, ALL_METRICS)
+                row = {"kind": "tested", "point": point, "random_state": seed}
+                journal.append({**row, "query_ids": measured.query_ids, "test": measured.per_query})
 
 
 def run_studies(place: Place, studies: Mapping[str, Study]) -> None:
@@ -178,17 +163,18 @@ def run_studies(place: Place, studies: Mapping[str, Study]) -> None:
                 journal.append({"kind": name, "seconds_in_all": time.perf_counter() - began, **measured})
 
 
-def _of_seed(rows: Sequence[Entry], seed: int | None, point: int) -> list[Entry]:
-    return [row for row in rows if (row["point"], row["random_state"]) == (point, seed)]
+def _fits_of(journal: Journal, seed: int | None) -> dict[int, Entry]:
+    """The rows of the fits with a seed, by grid point."""
+    return {row["point"]: row for row in journal.of_kind("fit") if row["random_state"] == seed}
 
 
 def _fit_missing(journal: Journal, place: Place, plan: MethodPlan, seed: int | None) -> dict[int, Ranker]:
     """Fit and write down; gives those rankers of this process that have no weights to write."""
-    done = {row["point"]: row for row in journal.of_kind("fit") if row["random_state"] == seed}
+    done = _fits_of(journal, seed)
     todo = [point for point in range(len(plan.grid)) if point not in done]
     start = dense(done[max(done)]["weights"], place.names) if done else None
     fitted = {}
-    for ranker, row in _fits(place, plan, todo, seed, start):
+    for ranker, row in fits(place, plan, todo, seed, start):
         journal.append(row)
         if not ranker.can("linear"):
             fitted[row["point"]] = ranker
@@ -202,57 +188,40 @@ def _certificate(ranker: Ranker) -> dict[str, float]:
 
 
 def _choose(journal: Journal, select: str, seed: int | None) -> int:
-    """The best point on vali; it is on the disk before anything of it is measured on test."""
+    """The best point on valid; it is on the disk before anything of it is measured on test."""
     for row in journal.of_kind("chosen"):
-        if (row["select"], row["random_state"]) == (select, seed):
+        if row["random_state"] == seed:
             return int(row["point"])
-    best = best_on_vali(journal.of_kind("fit"), select, seed)
+    best = best_on_valid(journal.of_kind("fit"), select, seed)
     row = {"kind": "chosen", "select": select, "random_state": seed, "point": best["point"]}
     journal.append({**row, "validation": best["validation"][select]})
     return int(best["point"])
 
 
-def _tested_row(place: Place, plan: MethodPlan, fit: Entry, ranker: Ranker | None, with_curve: bool) -> Entry:
-    """Test values of a chosen fit, query by query; its weights are in its row, or it is a ranker without."""
-    point, seed, test = fit["point"], fit["random_state"], place.fold.test
-    evaluator, curve = Evaluator(test, place.profile), None
+def scores_on_test(place: Place, plan: MethodPlan, fit: Entry, ranker: Ranker | None = None) -> FloatArray:
+    """Scores of the test part by the weights in the row of a fit, or by its ranker, which has no weights.
+
+    Without the ranker, because another process fitted it, it is fitted once more, to the same.
+    """
     if fit["weights"] is not None:
         coef = dense(fit["weights"], place.names)
         used = np.flatnonzero(coef)
-        scores = linear_scores(test.X, used, coef[used])
-        curve = truncated(coef, place.fold, evaluator) if with_curve else None
-    else:  # if another process fitted it: fit it once more, to the same
-        scores = (ranker or next(_fits(place, plan, [point], seed))[0]).predict(test)
-    measured = evaluator.evaluate(scores, ALL_METRICS)
-    return {
-        "kind": "tested", "point": point, "random_state": seed, "query_ids": measured.query_ids,
-        "test": measured.per_query, "truncated": curve,
-        "elsewhere": {
-            profile.name: Evaluator(test, profile).evaluate(scores, TABLE_METRICS).mean
-            for profile in place.other_profiles
-        },
-    }  # fmt: skip
+        return linear_scores(place.fold.test.X, used, coef[used])
+    again = ranker or next(fits(place, plan, [fit["point"]], fit["random_state"]))[0]
+    return again.predict(place.fold.test)
 
 
-def truncated(coef: FloatArray, fold: Fold, evaluator: Evaluator) -> dict[str, list[float]]:
-    """Test metrics of the model cut to its k largest weights, k = 1, 2, …"""
-    place = np.argsort(np.argsort(-np.abs(coef), kind="stable"))  # 0: the largest weight
-    coefs = np.where(place <= np.arange(np.count_nonzero(coef))[:, None], coef, 0.0)
-    scores = linear_scores_of_models(fold.test.X, coefs)
-    return {metric: evaluator.evaluate_many(scores, metric).mean(axis=1).tolist() for metric in CURVE_METRICS}
-
-
-def _fits(
+def fits(
     place: Place, plan: MethodPlan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
 ) -> Iterator[tuple[Ranker, Entry]]:
     """Fit the points one after another: each ranker and its row; a warm method starts from the last weights.
 
     A selector does not choose again what the one before it chose; its seconds are those of choice and base.
-    A ranker that uses validation data chooses among its own candidates by the plan's metric on vali. The
+    A ranker that uses validation data chooses among its own candidates by the plan's metric on valid. The
     validation values of a linear model without features are NO_FEATURES.
     """
     fold, method, drawn = place.fold, plan.method, {} if seed is None else {"random_state": seed}
-    evaluator = Evaluator(fold.valid, place.profile)
+    evaluator, metrics = Evaluator(fold.valid, place.profile), (plan.select, *VALIDATION_METRICS)
     earlier: Ranker | None = None
     for point in points:
         ranker = method.make(**plan.grid[point]).set_params(**UNPREPARED, **drawn)
@@ -265,7 +234,7 @@ def _fits(
         seconds, earlier = time.perf_counter() - began, ranker
         linear = ranker.can("linear")
         weights = ranker.coef_ if linear else np.full(fold.train.n_features, np.nan)
-        values = evaluator.evaluate(ranker.predict(fold.valid), plan.selections).mean
+        values = evaluator.evaluate(ranker.predict(fold.valid), metrics).mean
         if not np.any(weights):
             values = dict.fromkeys(values, NO_FEATURES)
         yield ranker, {

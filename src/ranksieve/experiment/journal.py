@@ -22,7 +22,7 @@ from ranksieve._version import __version__
 from ranksieve.errors import DataError
 
 FORMAT = "ranksieve-results"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 Entry = dict[str, Any]
 
 

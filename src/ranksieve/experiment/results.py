@@ -14,6 +14,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
 from ranksieve._util.messages import shortened
+from ranksieve.choice.decide import best
 from ranksieve.errors import DataError
 from ranksieve.experiment.journal import Entry, damaged, is_begun, read_journal
 from ranksieve.methods import METHODS
@@ -26,24 +27,21 @@ TABLE_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
 SHARES = ("sparsity", "varying_sparsity", "n_selected")
 
 
-def best_on_vali(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
-    """The fit that is best on vali by a metric, the earlier of equals, among those with a seed."""
+def best_on_valid(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
+    """The fit that is best on valid by a metric, the earlier of equals, among those with a seed."""
     among = sorted((row for row in fits if row["random_state"] == seed), key=lambda row: int(row["point"]))
-    return max(among, key=lambda row: float(row["validation"][select]))
+    values = np.array([[row["validation"][select]] for row in among])
+    return among[best(values, np.zeros(len(among)))]
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What was chosen with one seed and what it reached, also as means under other conventions.
-
-    The weights of a ranker that is not linear are NaN.
-    """
+    """What was chosen with one seed and what it reached; a ranker that is not linear has weights NaN."""
 
     parameters: Mapping[str, Any]
     validation: float
     seconds: float
     test: Evaluation
-    elsewhere: Mapping[str, Mapping[str, float]]
     coef: FloatArray
     varying: BoolArray
 
@@ -119,15 +117,6 @@ class MethodResult:
         """Mean over folds of the mean over queries."""
         return float(np.mean([fold.test.mean[metric] for fold in self.folds]))
 
-    def mean_elsewhere(self, profile: str, metric: str) -> float:
-        """The same under other conventions; NaN if it was not measured."""
-        nothing: dict[str, float] = {}
-        means = [
-            np.mean([draw.elsewhere.get(profile, nothing).get(metric, np.nan) for draw in fold.draws])
-            for fold in self.folds
-        ]
-        return float(np.mean(means))
-
     def pooled(self, metric: str) -> FloatArray:
         """Test values of all folds' queries."""
         return np.concatenate([fold.test.per_query[metric] for fold in self.folds])
@@ -153,41 +142,30 @@ class MethodResult:
 
 @dataclass(frozen=True, eq=False)
 class MethodFold:
-    """One method on one fold: header, the rows of its fits, of its choices and of what was tested."""
+    """One method on one fold: header, the rows of its fits, and by seed those of its choice and its test."""
 
     header: Entry
     fits: Sequence[Entry]
-    choices: Mapping[tuple[str, int | None], Entry]
-    """By the metric that chose on vali, and the seed."""
-    tested: Mapping[tuple[int, int | None], Entry]
-    """By grid point and seed."""
+    choices: Mapping[int | None, Entry]
+    tested: Mapping[int | None, Entry]
 
     @property
     def finished(self) -> bool:
-        """Whether every metric has chosen with every seed, and every choice is tested."""
-        identity = self.header["identity"]
-        wanted = {(select, seed) for select in identity["selections"] for seed in identity["seeds"]}
-        return self.choices.keys() == wanted and all(
-            (row["point"], row["random_state"]) in self.tested for row in self.choices.values()
-        )
+        """Whether there are a choice and its test with every seed."""
+        return self.choices.keys() == self.tested.keys() == set(self.header["identity"]["seeds"])
 
     @cached_property
     def chosen(self) -> Entry | None:
-        """Parameters, weights, certificate and test of what the method's metric chose with the first seed."""
+        """Parameters, weights, certificate and test of what was chosen with the first seed."""
         if not self.finished:
             return None
-        identity = self.header["identity"]
-        choice = self.choices[identity["select"], identity["seeds"][0]]
-        return {**self._fit_of(choice), **self.tested[choice["point"], choice["random_state"]], **choice}
+        choice = self.choices[self.header["identity"]["seeds"][0]]
+        return {**self._fit_of(choice), **self.tested[choice["random_state"]], **choice}
 
     @property
     def result(self) -> FoldResult:
-        """What the models reached that the method's own metric chose."""
-        return self.result_by(self.header["identity"]["select"])
-
-    def result_by(self, select: str) -> FoldResult:
-        """What the models reached that are best on vali by a metric of the file."""
-        chosen = [self.choices[select, seed] for seed in self.header["identity"]["seeds"]]
+        """What the chosen models reached."""
+        chosen = [self.choices[seed] for seed in self.header["identity"]["seeds"]]
         return FoldResult(tuple(map(self._draw, chosen)), sum(row["seconds"] for row in self.fits))
 
     def _fit_of(self, choice: Entry) -> Entry:
@@ -196,7 +174,7 @@ class MethodFold:
 
     def _draw(self, choice: Entry) -> Draw:
         notes, profile = self.header["notes"], as_profile(self.header["identity"]["profile"])
-        fit, tested = self._fit_of(choice), self.tested[choice["point"], choice["random_state"]]
+        fit, tested = self._fit_of(choice), self.tested[choice["random_state"]]
         per_query = {name: np.array(values, dtype=np.float64) for name, values in tested["test"].items()}
         ids = np.array(tested["query_ids"], dtype=object)
         return Draw(
@@ -204,7 +182,6 @@ class MethodFold:
             choice["validation"],
             fit["seconds"],
             summarise(per_query, ids, profile, profile.empty),
-            tested["elsewhere"],
             dense(fit["weights"], notes["features"]),
             np.array(notes["varying"]),
         )
@@ -218,8 +195,6 @@ class DataSetResults:
     methods: Mapping[str, Sequence[MethodFold]]
     unfinished: Mapping[str, str]
     studies: Sequence[Mapping[str, Entry]]
-    variants: Mapping[str, Sequence[MethodFold]] = field(default_factory=dict)
-    """Methods that tables leave out."""
 
     @cached_property
     def results(self) -> dict[str, MethodResult]:
@@ -227,21 +202,6 @@ class DataSetResults:
         return {
             name: MethodResult(tuple(fold.result for fold in folds)) for name, folds in self.methods.items()
         }
-
-    def chosen_by(self, name: str, select: str) -> MethodResult | None:
-        """The result of a method or variant if ``select`` chooses on vali; None if there is none."""
-        folds = {**self.variants, **self.methods}.get(name, ())
-        if not folds or any(select not in fold.header["identity"]["selections"] for fold in folds):
-            return None
-        if name in self.methods and select == folds[0].header["identity"]["select"]:
-            return self.results[name]
-        if (name, select) not in self._others:
-            self._others[name, select] = MethodResult(tuple(fold.result_by(select) for fold in folds))
-        return self._others[name, select]
-
-    @cached_property
-    def _others(self) -> dict[tuple[str, str], MethodResult]:
-        return {}
 
     @cached_property
     def pooled(self) -> dict[str, Evaluation]:
@@ -298,11 +258,9 @@ def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArr
 MOST_NAMED = 3
 FOLD_FILE = re.compile(r"Fold(\d+)\.jsonl")
 PARTS = {
-    "fit": {
-        "point", "random_state", "parameters", "validation", "seconds", "weights", "certificate",
-    },
+    "fit": {"point", "random_state", "parameters", "validation", "seconds", "weights", "certificate"},
     "chosen": {"select", "random_state", "point", "validation"},
-    "tested": {"point", "random_state", "query_ids", "test", "truncated", "elsewhere"},
+    "tested": {"point", "random_state", "query_ids", "test"},
 }  # fmt: skip
 
 
@@ -327,7 +285,7 @@ def _data_set(folder: Path) -> DataSetResults:
     methods: dict[str, Sequence[MethodFold]] = {}
     unfinished = {}
     for path in _in_table_order(folder):
-        folds = [_method_fold(file) for file in _fold_files(path)]
+        folds = [read_fold(file) for file in _fold_files(path)]
         if not folds:
             if path.name in METHODS:
                 unfinished[path.name] = "no fold is finished"
@@ -354,7 +312,8 @@ def _fold_files(folder: Path) -> list[Path]:
     return sorted(numbers, key=lambda path: numbers[path])
 
 
-def _method_fold(file: Path) -> MethodFold:
+def read_fold(file: Path) -> MethodFold:
+    """What a file says of one method on one fold."""
     header, rows = read_journal(file)
     by_kind: dict[str, list[Entry]] = {kind: [] for kind in PARTS}
     for number, row in enumerate(rows, start=2):
@@ -362,8 +321,7 @@ def _method_fold(file: Path) -> MethodFold:
         if row["kind"] == "chosen":
             _check_choice(file, number, row, by_kind["fit"], header["identity"])
         by_kind.setdefault(row["kind"], []).append(row)
-    choices = {(row["select"], row["random_state"]): row for row in by_kind["chosen"]}
-    tested = {(row["point"], row["random_state"]): row for row in by_kind["tested"]}
+    choices, tested = ({row["random_state"]: row for row in by_kind[kind]} for kind in ("chosen", "tested"))
     return MethodFold(header, by_kind["fit"], choices, tested)
 
 
@@ -380,11 +338,11 @@ def _check_row(file: Path, line: int, row: Entry) -> None:
 def _check_choice(
     file: Path, line: int, row: Entry, fits: Sequence[Entry], identity: Mapping[str, Any]
 ) -> None:
-    """Refuse a choice that is not the best on vali of the whole grid with its seed."""
+    """Refuse a choice that is not the best on valid of the whole grid with its seed."""
     select, seed = row["select"], row["random_state"]
     n_fits = sum(fit["random_state"] == seed for fit in fits)
-    if n_fits < len(identity["grid"]) or best_on_vali(fits, select, seed)["point"] != row["point"]:
-        raise damaged(file, line, f"the chosen point {row['point']} is not the best on vali by {select}")
+    if n_fits < len(identity["grid"]) or best_on_valid(fits, select, seed)["point"] != row["point"]:
+        raise damaged(file, line, f"the chosen point {row['point']} is not the best on valid by {select}")
 
 
 def _study_rows(file: Path) -> dict[str, Entry]:

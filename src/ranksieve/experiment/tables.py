@@ -98,7 +98,7 @@ MARKS_NOTE = (
 )
 SEEDS_NOTE = (
     " ± is the standard deviation over {n_seeds} seeds of a method that draws, each with its own fits and "
-    "its own choice on vali."
+    "its own choice on valid."
 )
 
 

@@ -6,22 +6,22 @@ import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksieve._util.files import atomic_write
 from ranksieve._util.messages import lookup
-from ranksieve.errors import ParameterError
-from ranksieve.export.base import Maker, Options, Product, Target, paths_of
-from ranksieve.export.elasticsearch import elasticsearch, opensearch
-from ranksieve.export.hybrid import elasticsearch_linear, mongodb, opensearch_hybrid, sub_queries
+from ranksieve.export.base import FILE_NAME, Maker, NameRule, Product, Target, paths_of
+from ranksieve.export.elasticsearch import MODEL_NAME, RESCORED, learning_to_rank_plugin
+from ranksieve.export.hybrid import WINDOW, elasticsearch_linear, mongodb, opensearch_hybrid, sub_queries
 from ranksieve.export.lucene import feature_list
 from ranksieve.export.onnx_graph import onnx
-from ranksieve.export.painless import elasticsearch_script, opensearch_script
+from ranksieve.export.painless import painless_script
 from ranksieve.export.plain_files import json_model, python, ranklib
 from ranksieve.export.qdrant import qdrant
 from ranksieve.export.solr import solr
-from ranksieve.export.vespa import vespa, vespa_global_phase, vespa_second_phase
+from ranksieve.export.vespa import PROFILE_NAME, RERANKED, vespa
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
@@ -31,29 +31,40 @@ NAMED = frozenset({"name", "names"})
 WINDOWED = NAMED | {"window"}
 
 
-def _plugin(make: Maker) -> Target:
+def _plugin(make: Maker, rule: NameRule) -> Target:
     """A learning-to-rank plugin."""
-    return Target(make, NAMED | {"featureset", "sample", "store"}, True, feature_list)
+    return Target(make, NAMED | {"featureset", "sample", "store"}, True, feature_list, rule)
 
 
-def _hybrid(make: Maker) -> Target:
+def _hybrid(make: Maker, rule: NameRule) -> Target:
     """A weighted sum of sub-queries."""
-    return Target(make, WINDOWED | {"featureset"}, True, sub_queries)
+    return Target(make, WINDOWED | {"featureset"}, True, sub_queries, rule, WINDOW)
+
+
+def _script(engine: str) -> Target:
+    make = partial(painless_script, engine=engine)
+    return Target(make, WINDOWED, folder=True, model_name=MODEL_NAME, window=RESCORED)
+
+
+def _vespa(phase: str) -> Target:
+    """A later phase, which takes a part of the documents."""
+    make = partial(vespa, phase=phase)
+    return Target(make, WINDOWED, folder=True, model_name=PROFILE_NAME, window=RERANKED)
 
 
 EXPORTS: dict[str, Target] = {
-    "elasticsearch": _plugin(elasticsearch),
-    "opensearch": _plugin(opensearch),
-    "solr": _plugin(solr),
-    "elasticsearch_script": Target(elasticsearch_script, WINDOWED, folder=True),
-    "opensearch_script": Target(opensearch_script, WINDOWED, folder=True),
-    "elasticsearch_linear": _hybrid(elasticsearch_linear),
-    "opensearch_hybrid": _hybrid(opensearch_hybrid),
-    "mongodb": _hybrid(mongodb),
-    "qdrant": Target(qdrant, WINDOWED, folder=True),
-    "vespa": Target(vespa, NAMED, folder=True),
-    "vespa_second_phase": Target(vespa_second_phase, WINDOWED, folder=True),
-    "vespa_global_phase": Target(vespa_global_phase, WINDOWED, folder=True),
+    "elasticsearch": _plugin(partial(learning_to_rank_plugin, engine="Elasticsearch"), MODEL_NAME),
+    "opensearch": _plugin(partial(learning_to_rank_plugin, engine="OpenSearch"), MODEL_NAME),
+    "solr": _plugin(solr, FILE_NAME),
+    "elasticsearch_script": _script("Elasticsearch"),
+    "opensearch_script": _script("OpenSearch"),
+    "elasticsearch_linear": _hybrid(elasticsearch_linear, MODEL_NAME),
+    "opensearch_hybrid": _hybrid(opensearch_hybrid, MODEL_NAME),
+    "mongodb": _hybrid(mongodb, FILE_NAME),
+    "qdrant": Target(qdrant, WINDOWED, folder=True, window=WINDOW),
+    "vespa": Target(vespa, NAMED, folder=True, model_name=PROFILE_NAME),
+    "vespa_second_phase": _vespa("second"),
+    "vespa_global_phase": _vespa("global"),
     "ranklib": Target(ranklib, NAMED),
     "onnx": Target(onnx, NAMED | {"dtype"}),
     "json": Target(json_model, frozenset({"name"})),
@@ -122,11 +133,8 @@ def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping
     from ranksieve.model.linear import linear_model
 
     entry = lookup(EXPORTS, target, "target")
-    for option in options:
-        if option not in entry.takes:
-            raise ParameterError(option, options[option], f"does not apply to {target}; leave it out")
-    linear = linear_model(model, "so it has no weights to export")
-    return entry.make(linear, Options(**options))
+    chosen = entry.options(target, options)
+    return entry.make(linear_model(model, "so it has no weights to export"), chosen)
 
 
 def write_export(product: Product, target: str, path: str | os.PathLike[str]) -> Exported:

@@ -40,7 +40,7 @@ class Options:
     ``name`` is the model's name in the engine, ``names`` maps our feature names to the engine's,
     ``featureset`` holds the engine's own definitions of features (parsed JSON), ``sample`` documents to see
     how low scores get, ``store`` the engine's feature store, ``dtype`` the numbers where there is a choice,
-    ``window`` how many of the first documents are scored.
+    ``window`` how many of the first documents are scored, or what the target has by default.
     """
 
     name: str = "ranker"
@@ -49,20 +49,7 @@ class Options:
     sample: Dataset | None = None
     store: str | None = None
     dtype: str = "float32"
-    window: int | None = None
-
-    def check_name(self, rule: NameRule) -> None:
-        """Refuse a name that the engine would not take for a model, or that no file can have."""
-        rule.check("name", self.name)
-        if fault := fault_of_file_name(self.name):
-            raise ParameterError("name", self.name, f"{fault}; choose another one")
-
-    def window_or(self, default: int) -> int:
-        """How many of the first documents are scored."""
-        window = default if self.window is None else self.window
-        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-            raise ParameterError("window", window, "must be an integer ≥ 1")
-        return window
+    window: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,19 +64,6 @@ class Product:
 Maker = Callable[["LinearModel", Options], Product]
 
 
-@dataclass(frozen=True)
-class Target:
-    """One format: who makes it, which options it takes, whether it is a folder of files.
-
-    ``check_featureset`` refuses definitions of features that the engine would not take.
-    """
-
-    make: Maker
-    takes: frozenset[str]
-    folder: bool = False
-    check_featureset: Callable[[Any], Any] = lambda content: content
-
-
 def unfit(reason: str) -> DataError:
     """The error about a model, or definitions of features, that a format cannot take."""
     return DataError(None, None, reason)
@@ -101,6 +75,36 @@ ANY_NAME = NameRule(
 FILE_NAME = NameRule(
     r"\w[\w.-]*", "a name consists of letters, digits, _, . and - and does not begin with . or -"
 )
+
+
+@dataclass(frozen=True)
+class Target:
+    """One format: who makes it, which options it takes, whether it is a folder of files.
+
+    ``model_name`` is the rule for names of models, ``window`` the default of that option, and
+    ``check_featureset`` refuses definitions of features that the engine would not take.
+    """
+
+    make: Maker
+    takes: frozenset[str]
+    folder: bool = False
+    check_featureset: Callable[[Any], Any] = lambda content: content
+    model_name: NameRule = FILE_NAME
+    window: int = 0
+
+    def options(self, target: str, given: Mapping[str, Any]) -> Options:
+        """The options with the target's defaults; refuses those that do not apply or that it cannot take."""
+        for option, value in given.items():
+            if option not in self.takes:
+                raise ParameterError(option, value, f"does not apply to {target}; leave it out")
+        options = Options(**{"window": self.window, **given})
+        self.model_name.check("name", options.name)
+        if fault := fault_of_file_name(options.name):
+            raise ParameterError("name", options.name, f"{fault}; choose another one")
+        window = options.window
+        if isinstance(window, bool) or not isinstance(window, int) or ("window" in given and window < 1):
+            raise ParameterError("window", window, "must be an integer ≥ 1")
+        return options
 
 
 def exportable(

@@ -28,24 +28,13 @@ STORE_NAME = NameRule(
     r"(?!(features?|feature_?sets?|models?)$)[a-z0-9][a-z0-9_.-]{0,199}",
     "a store becomes an index: small letters, digits, _, . and -, but not the word feature or model",
 )
-WINDOW = 1000
+RESCORED = 1000
 ADDRESS = "http://localhost:9200"
 YOUR_SET = "YOUR_FEATURE_SET"
 
 
-def elasticsearch(model: LinearModel, options: Options) -> Product:
-    """Model, trimmed feature set and example query for Elasticsearch."""
-    return learning_to_rank_plugin(model, options, "Elasticsearch")
-
-
-def opensearch(model: LinearModel, options: Options) -> Product:
-    """Model, trimmed feature set and example query for OpenSearch."""
-    return learning_to_rank_plugin(model, options, "OpenSearch")
-
-
 def learning_to_rank_plugin(model: LinearModel, options: Options, engine: str) -> Product:
-    """The files of the plugin's interface ``_ltr``."""
-    options.check_name(MODEL_NAME)
+    """Model, trimmed feature set and example query for the plugin's interface ``_ltr``."""
     if options.store is not None:
         STORE_NAME.check("store", options.store)
     terms, notes = lucene_terms(model, options, engine)
@@ -87,7 +76,7 @@ def _query(
         sltr["store"] = options.store
     if not features:
         sltr["active_features"] = [term.name for term in terms]
-    return rescored({"match": {"YOUR_FIELD": "WORDS OF THE USER"}}, WINDOW, {"sltr": sltr})
+    return rescored({"match": {"YOUR_FIELD": "WORDS OF THE USER"}}, RESCORED, {"sltr": sltr})
 
 
 def _set_name(name: str) -> str:

@@ -19,7 +19,6 @@ import numpy as np
 from ranksieve._util.messages import safe
 from ranksieve.export.base import (
     ANY_NAME,
-    FILE_NAME,
     Options,
     Product,
     as_json,
@@ -32,7 +31,7 @@ from ranksieve.export.base import (
     warn_of_means,
     weight32,
 )
-from ranksieve.export.elasticsearch import ADDRESS, MODEL_NAME
+from ranksieve.export.elasticsearch import ADDRESS
 from ranksieve.export.lucene import check_defined, curl, feature_list
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def hybrid(model: LinearModel, options: Options, engine: str, query_of: Callable
     by_range = model.preparation.normalisation.kind == BY_RANGE
     model = exportable(model, engine, within=(BY_RANGE, "query_min") if by_range else (BY_RANGE,))
     warn_of_means(model, engine, f"fit with `missing={'query_min' if by_range else 'zero'!r}`")
-    folded, window = model if by_range else model.folded(), options.window_or(WINDOW)
+    folded, window = model if by_range else model.folded(), options.window
     used = [term for term in folded.terms if term.weight]
     names = engine_names([term.name for term in used], options.names, ANY_NAME, engine)
     for term in used:
@@ -133,7 +132,6 @@ RETRIEVERS = ("standard", "knn", "rrf", "linear", "text_similarity_reranker")
 
 def elasticsearch_linear(model: LinearModel, options: Options) -> Product:
     """A search with one retriever per feature; query_min_max is its normaliser ``minmax``."""
-    options.check_name(MODEL_NAME)
     search = hybrid(model, options, "Elasticsearch's linear retriever", match)
     normaliser = "minmax" if search.by_range else "none"
     retrievers = [
@@ -161,7 +159,6 @@ LEAST = 0.001  # what the processor puts in the place of 0
 
 def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
     """A search pipeline with the weights, which sum to 1, and a hybrid query with the sub-queries."""
-    options.check_name(MODEL_NAME)
     _check_normalisation(model)
     search = hybrid(model, options, OPENSEARCH, match)
     if len(search.clauses) > MOST_CLAUSES:
@@ -218,7 +215,6 @@ PIPELINE = "pipeline.json"
 
 def mongodb(model: LinearModel, options: Options) -> Product:
     """An aggregation pipeline; query_min_max is its normalisation ``minMaxScaler``."""
-    options.check_name(FILE_NAME)
     search = hybrid(model, options, "MongoDB's $scoreFusion", _text_search)
     names = told_apart([re.sub(r"[.$]", "_", clause.name) for clause in search.clauses])
     stages = [_stages(clause.query, search.window) for clause in search.clauses]

@@ -13,7 +13,6 @@ from ranksieve._util.messages import how_to_install, lookup, safe
 from ranksieve._version import __version__
 from ranksieve.export.base import (
     ANY_NAME,
-    FILE_NAME,
     Options,
     Product,
     columnwise,
@@ -40,7 +39,6 @@ def onnx(model: LinearModel, options: Options) -> Product:
 
     The names of the input's columns are in the metadata under ``features``, as JSON.
     """
-    options.check_name(FILE_NAME)
     model = exportable(model, "ONNX", indicators=True)
     names = engine_names(names_read(model), options.names, ANY_NAME, "ONNX")
     dtype = lookup(PRECISIONS, options.dtype, "dtype")

@@ -16,7 +16,7 @@ from ranksieve.export.base import (
     names_read,
     unfit,
 )
-from ranksieve.export.elasticsearch import ADDRESS, MODEL_NAME, WINDOW
+from ranksieve.export.elasticsearch import ADDRESS
 from ranksieve.export.lucene import curl, rescored
 
 if TYPE_CHECKING:
@@ -29,31 +29,20 @@ POSITIVE = "return s < 0 ? 1 / (1 - s) : 1 + s;"
 MOST_CHARACTERS = 65_535  # script.max_size_in_bytes by default
 
 
-def elasticsearch_script(model: LinearModel, options: Options) -> Product:
-    """A stored script and an example query for Elasticsearch."""
-    return painless_script(model, options, "Elasticsearch")
-
-
-def opensearch_script(model: LinearModel, options: Options) -> Product:
-    """A stored script and an example query for OpenSearch."""
-    return painless_script(model, options, "OpenSearch")
-
-
 def painless_script(model: LinearModel, options: Options, engine: str) -> Product:
-    """The score s of the model, made positive by 1 + s and, where s is negative, by 1 / (1 − s).
+    """A stored script and an example query: the score s made positive by 1 + s, or 1 / (1 − s) below 0.
 
     Engines refuse a search as soon as one score is negative, and what documents hold has no lower bound: no
     constant is large enough for sure. The map rises everywhere and is positive everywhere, and in float32 it
     tells negative scores apart as well as it does positive ones (1 / (1 − s) has the relative error of s),
     where exp or a logistic function would make many of them equal.
     """
-    options.check_name(MODEL_NAME)
     source = _source(exportable(model, engine, indicators=True), options, engine)
     match = {"match": {"YOUR_FIELD": "WORDS OF THE USER"}}  # inside too, for its ``_score``
     script_score = {"script_score": {"query": match, "script": {"id": options.name}}}
     files = {
         "script.json": as_json({"script": {"lang": "painless", "source": source}}),
-        "query.json": as_json(rescored(match, options.window_or(WINDOW), script_score)),
+        "query.json": as_json(rescored(match, options.window, script_score)),
     }
     note = (
         f"A score s of the model becomes 1 + s, or 1 / (1 - s) if it is negative, because {engine} takes no "

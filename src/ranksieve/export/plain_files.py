@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ranksieve._version import __version__
 from ranksieve.export.base import (
     ANY_NAME,
-    FILE_NAME,
     NameRule,
     Options,
     Product,
@@ -74,7 +73,6 @@ PRESENT = """\
 
 def python(model: LinearModel, options: Options) -> Product:
     """A module with ``score`` and ``rank``, whose scores are the model's to the last bit."""
-    options.check_name(FILE_NAME)
     model = exportable(model, "a Python function of one document", indicators=True)
     names, about = names_read(model), model.preparation.missing.indicators
     names = engine_names(names, options.names, ANY_NAME, "Python")
@@ -98,7 +96,6 @@ WHOLE = NameRule(r"[^\ud800-\udfff]*", "half of a character is no text")
 
 def json_model(model: LinearModel, options: Options) -> Product:
     """The file that :meth:`LinearModel.save` writes: everything, also what no engine can say."""
-    options.check_name(FILE_NAME)
     engine_names(model.names, {}, WHOLE, "JSON", "rename it in the data")
     return Product({f"{options.name}.json": as_json(model.to_dict())})
 
@@ -112,7 +109,6 @@ def ranklib(model: LinearModel, options: Options) -> Product:
     A feature's number is its column in the training data, from 1, unless ``names`` gives another. Scores lack
     the constant of intercept and normalisation, which the format cannot hold.
     """
-    options.check_name(FILE_NAME)
     model = exportable(model, "RankLib")
     warn_of_means(model, "RankLib")
     folded = model.folded()

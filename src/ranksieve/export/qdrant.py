@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ranksieve.export.base import (
-    FILE_NAME,
     NameRule,
     Options,
     Product,
@@ -15,7 +14,7 @@ from ranksieve.export.base import (
     exportable,
     fills_of,
 )
-from ranksieve.export.hybrid import SHOWN, WINDOW
+from ranksieve.export.hybrid import SHOWN
 from ranksieve.export.lucene import curl
 
 if TYPE_CHECKING:
@@ -32,9 +31,8 @@ VARIABLE = NameRule(
 
 def qdrant(model: LinearModel, options: Options) -> Product:
     """A query whose formula is the model, with what stands for a missing value as its defaults."""
-    options.check_name(FILE_NAME)
     model = exportable(model, "Qdrant's formula")
-    folded, window = model.folded(), options.window_or(WINDOW)
+    folded, window = model.folded(), options.window
     advice = "map every feature with `names`"
     names = engine_names(folded.names, options.names, VARIABLE, "Qdrant", advice)
     constant = [folded.intercept] if folded.intercept else []

@@ -20,7 +20,6 @@ PACKAGE = "org.apache.solr.ltr"
 
 def solr(model: LinearModel, options: Options) -> Product:
     """Model, trimmed features and example query for Solr."""
-    options.check_name(FILE_NAME)
     store = options.store or DEFAULT_STORE
     FILE_NAME.check("store", store)
     terms, notes = lucene_terms(model, options, "Solr")

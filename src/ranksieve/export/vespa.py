@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,34 +42,15 @@ ADVICE = "map every feature to a Vespa feature with `names`"
 RERANKED = 100
 
 
-def vespa(model: LinearModel, options: Options) -> Product:
-    """A rank profile that computes the model in double precision for every match, and an example query."""
-    model = exportable(model, "Vespa")
-    return _files(model, options, "first-phase")
+def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product:
+    """A rank profile that computes the model in double precision, and an example query.
 
-
-def vespa_second_phase(model: LinearModel, options: Options) -> Product:
-    """A rank profile that computes the model for the best matches of each content node."""
-    model = exportable(model, "Vespa's second phase")
-    return _files(model, options, "second-phase", options.window_or(RERANKED))
-
-
-def vespa_global_phase(model: LinearModel, options: Options) -> Product:
-    """A rank profile that computes the model for the best matches of all content nodes together.
-
-    There ``normalize_linear`` sees the values of all of them, so that query_min_max can be exported.
+    The first phase computes it for every match, the second for the best of each content node, the global one
+    for the best of all together. There ``normalize_linear`` sees the values of all of them, so that
+    query_min_max can be exported.
     """
-    model = exportable(model, "Vespa's global phase", within=("query_min_max",))
-    window = options.window_or(RERANKED)
-    product = _files(model, options, "global-phase", window)
-    if not model.per_query:
-        return product
-    note = f"Least and greatest values of features are those of the first {window} documents of a query."
-    return replace(product, notes=(note,))
-
-
-def _files(model: LinearModel, options: Options, phase: str, window: int | None = None) -> Product:
-    options.check_name(PROFILE_NAME)
+    engine = "Vespa" if phase == "first" else f"Vespa's {phase} phase"
+    model = exportable(model, engine, within=("query_min_max",) if phase == "global" else ())
     warn_of_means(model, "Vespa")
     folded = model if model.per_query else model.folded()
     features = _features(folded, options)
@@ -79,10 +59,12 @@ def _files(model: LinearModel, options: Options, phase: str, window: int | None 
     search = "select * from sources * where userQuery()"
     query = {"yql": search, "query": "WORDS OF THE USER", "ranking": options.name}
     files = {
-        f"{options.name}.profile": _profile(options.name, folded, features, phase, window),
+        f"{options.name}.profile": _profile(options.name, folded, features, phase, options.window),
         "query.json": as_json(query),
     }
-    return Product(files, (), lambda folder: _load(folder, options.name))
+    first = f"the first {options.window} documents of a query"
+    notes = (f"Least and greatest values of features are those of {first}.",) if model.per_query else ()
+    return Product(files, notes, lambda folder: _load(folder, options.name))
 
 
 def _features(model: LinearModel, options: Options) -> list[str]:
@@ -92,7 +74,7 @@ def _features(model: LinearModel, options: Options) -> list[str]:
     return engine_names(model.names, options.names, MAPPED_NAME, "Vespa", ADVICE)
 
 
-def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str, window: int | None) -> str:
+def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str, window: int) -> str:
     *constants, intercept = _constants(model.terms, features)
     weights = [decimal(term.weight) for term in model.terms]
     values = [f"{constant}: {weight}" for constant, weight in zip(constants, weights, strict=True)]
@@ -105,11 +87,11 @@ def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str,
         "    constants {",
         *(f"        {value}" for value in values),
         "    }",
-        f"    {phase} {{",
+        f"    {phase}-phase {{",
         "        expression {",
         "            " + "\n            + ".join(summands),
         "        }",
-        *([] if window is None else [f"        rerank-count: {window}"]),
+        *([f"        rerank-count: {window}"] if window else []),
         "    }",
         "}",
     ]

@@ -67,13 +67,3 @@ def scores_of(X: Any, terms: Terms, weights: FloatArray) -> Any:
         X, columns, *numbers, out, len(X), X.shape[1], len(columns), ROWS=ROWS, enable_fp_fusion=False
     )
     return out
-
-
-def ranked(scores: Any, offsets: IntArray) -> IntArray:
-    """Each list's rows by descending score; equal scores keep their order."""
-    import torch
-
-    query = torch.repeat_interleave(torch.from_numpy(np.diff(offsets)).to(scores.device))
-    order = torch.sort(scores, descending=True, stable=True)[1]
-    order = order[torch.sort(query[order], stable=True)[1]]
-    return np.asarray(order.cpu().numpy())

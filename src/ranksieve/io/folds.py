@@ -31,13 +31,8 @@ class Fold:
     def __iter__(self) -> Iterator[Dataset]:
         return iter((self.train, self.valid, self.test))
 
-    @property
-    def vali(self) -> Dataset:
-        """The validation data by the name of LETOR's files."""
-        return self.valid
 
-
-def deal_folds(data: Dataset, n_folds: int = 5, seed: int = 0) -> list[Fold]:
+def deal_folds(data: Dataset, n_folds: int = 5, random_state: int = 0) -> list[Fold]:
     """Deal the queries at random into parts: of each fold one is test, the next validation, the rest train.
 
     Every query is a test query once, as in LETOR's folds.
@@ -45,7 +40,7 @@ def deal_folds(data: Dataset, n_folds: int = 5, seed: int = 0) -> list[Fold]:
     if not 3 <= n_folds <= data.n_queries:
         reason = f"must be from 3 (train, validation, test) to the number of queries, {data.n_queries}"
         raise ParameterError("n_folds", n_folds, reason)
-    part = np.random.default_rng(seed).permutation(data.n_queries) % n_folds
+    part = np.random.default_rng(random_state).permutation(data.n_queries) % n_folds
 
     def queries(k: int) -> tuple[BoolArray, BoolArray, BoolArray]:
         test, valid = part == k, part == (k + 1) % n_folds

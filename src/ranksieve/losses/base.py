@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import checked_query_weight
 from ranksieve.data.inputs import as_document_weight
 from ranksieve.data.queries import Queries, local_levels
+
+Weights: TypeAlias = FloatArray | None
+"""One number ≥ 0 per query or per document; None: all are 1."""
 
 NO_PAIRS = (
     "there is no pair to learn from: in every query all documents have the same label; "
@@ -118,11 +121,7 @@ class Loss(Protocol):
     def name(self) -> str: ...
 
     def bind(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        query_weight: FloatArray | None = None,
-        document_weight: FloatArray | None = None,
+        self, y: FloatArray, queries: Queries, query_weight: Weights = None, document_weight: Weights = None
     ) -> BoundLoss:
         """Bind to labels (in input order) and optional weights per query and per document (in input order).
 
@@ -130,7 +129,7 @@ class Loss(Protocol):
         """
 
 
-def grouped_weights(document_weight: FloatArray | None, queries: Queries) -> FloatArray | None:
+def grouped_weights(document_weight: Weights, queries: Queries) -> FloatArray | None:
     """One finite weight ≥ 0 per document, in grouped order; None if there are none, or if all are 1."""
     weights = as_document_weight(document_weight, queries.n_rows)
     return None if weights is None or np.all(weights == 1.0) else queries.group(weights)
@@ -144,11 +143,7 @@ class ListLoss:
     """
 
     def __init__(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        query_weight: FloatArray | None,
-        document_weight: FloatArray | None,
+        self, y: FloatArray, queries: Queries, query_weight: Weights, document_weight: Weights
     ) -> None:
         self.queries, self.cuts = queries, split_blocks(queries.offsets)
         self._weight = checked_query_weight(query_weight, queries.n_queries)

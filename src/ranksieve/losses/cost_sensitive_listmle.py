@@ -12,7 +12,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.listmle import Lists, State, level_costs, list_costs, list_curvature
-from ranksieve.losses.base import NO_PAIRS, Curvature, ListLoss, ScoreValue
+from ranksieve.losses.base import NO_PAIRS, Curvature, ListLoss, ScoreValue, Weights
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,12 @@ class CostSensitiveListMLE:
             raise ParameterError("k", self.k, "must be an integer ≥ 1")
 
     def bind(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        query_weight: FloatArray | None = None,
-        document_weight: FloatArray | None = None,
+        self, y: FloatArray, queries: Queries, query_weight: Weights = None, document_weight: Weights = None
     ) -> BoundCostSensitiveListMLE:
         return BoundCostSensitiveListMLE(y, queries, int(self.k), query_weight, document_weight)
 
     def normaliser_without_pairs(
-        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
+        self, queries: Queries, query_weight: Weights, document_weight: Weights
     ) -> float:
         """What documents without pairs add to the normaliser: the weight of their queries."""
         labels = np.zeros(queries.n_rows)
@@ -70,12 +66,7 @@ class BoundCostSensitiveListMLE(ListLoss):
     offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
 
     def __init__(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        k: int,
-        query_weight: FloatArray | None,
-        document_weight: FloatArray | None,
+        self, y: FloatArray, queries: Queries, k: int, query_weight: Weights, document_weight: Weights
     ) -> None:
         _check_labels(y)
         super().__init__(y, queries, query_weight, document_weight)

@@ -25,7 +25,7 @@ from ranksieve.kernels.pairs import (
     partner_rows,
 )
 from ranksieve.kernels.sorted_pairs import Arrays, Near, Parts
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, grouped_weights
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, Weights, grouped_weights
 
 LOWER, UPPER = 1, -1  # the side on which partners are looked for
 
@@ -33,9 +33,7 @@ LOWER, UPPER = 1, -1  # the side on which partners are looked for
 class SortedLoss:
     """A bound loss whose value comes from sweeps over each query's documents in score order."""
 
-    def __init__(
-        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None = None
-    ) -> None:
+    def __init__(self, queries: Queries, query_weight: Weights, document_weight: Weights = None) -> None:
         self.queries = queries
         self.cuts = split_blocks(queries.offsets)
         self.weight = checked_query_weight(query_weight, queries.n_queries)
@@ -85,8 +83,8 @@ class PairLoss(SortedLoss):
         self,
         y: FloatArray,
         queries: Queries,
-        query_weight: FloatArray | None,
-        document_weight: FloatArray | None = None,
+        query_weight: Weights,
+        document_weight: Weights = None,
         table: FloatArray | None = None,
     ) -> None:
         super().__init__(queries, query_weight, document_weight)
@@ -141,11 +139,7 @@ class SquaredHinge:
         return ("document_weight",) if self.level_weights is not None else ("document_weight", "distributed")
 
     def bind(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        query_weight: FloatArray | None = None,
-        document_weight: FloatArray | None = None,
+        self, y: FloatArray, queries: Queries, query_weight: Weights = None, document_weight: Weights = None
     ) -> FewLabels | ManyLabels:
         if self.level_weights is not None:
             lower = np.tril(checked_table(self.level_weights), -1)
@@ -154,7 +148,7 @@ class SquaredHinge:
         return (FewLabels if few else ManyLabels)(y, queries, query_weight, document_weight)
 
     def normaliser_without_pairs(
-        self, queries: Queries, query_weight: FloatArray | None, document_weight: FloatArray | None
+        self, queries: Queries, query_weight: Weights, document_weight: Weights
     ) -> float:
         """What documents without pairs add to the normaliser of data that they are a part of."""
         return 0.0
@@ -241,11 +235,7 @@ class FewLabels(BoundSquaredHinge):
     )
 
     def __init__(
-        self,
-        y: FloatArray,
-        queries: Queries,
-        query_weight: FloatArray | None,
-        document_weight: FloatArray | None = None,
+        self, y: FloatArray, queries: Queries, query_weight: Weights, document_weight: Weights = None
     ) -> None:
         super().__init__(y, queries, query_weight, document_weight)
         self.level = self.level.astype(np.int8)

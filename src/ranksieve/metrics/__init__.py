@@ -1,6 +1,6 @@
 """Ranking metrics: one file per family, one table, one value per query."""
 
-from ranksieve.metrics.evaluate import Evaluation, Evaluator, evaluate, evaluate_many
+from ranksieve.metrics.evaluate import Evaluation, Evaluator, evaluate
 from ranksieve.metrics.profiles import PROFILES, Profile, profile_for
 from ranksieve.metrics.table import METRICS, Metric, MetricSpec, parse
 
@@ -13,7 +13,6 @@ __all__ = [
     "MetricSpec",
     "Profile",
     "evaluate",
-    "evaluate_many",
     "parse",
     "profile_for",
 ]

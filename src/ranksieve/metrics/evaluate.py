@@ -66,12 +66,11 @@ class Evaluator:
         dataset: Dataset,
         profile: str | Profile | None = None,
         empty: Empty | None = None,
-        device: str = "cpu",
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise ParameterError("dataset", dataset, "must be a Dataset; build one with Dataset(X, y, qid)")
         self.queries = dataset.queries
-        self.judged = Judged(self.queries.group(dataset.y), self.queries, device)
+        self.judged = Judged(self.queries.group(dataset.y), self.queries)
         self.profile = profile_for(profile, dataset)
         self.empty: Empty = self.profile.empty if empty is None else check_empty(empty)
 
@@ -101,8 +100,6 @@ def evaluate(
     metrics: str | Sequence[str | MetricSpec] = DEFAULT_METRICS,
     profile: str | Profile | None = None,
     empty: Empty | None = None,
-    *,
-    device: str = "cpu",
 ) -> Evaluation:
     """Rank each query by descending score (ties keep input order) and measure the rankings.
 
@@ -120,13 +117,11 @@ def evaluate(
         (letor for LETOR's folds), else standard.
     empty : 0, 1 or "skip", optional
         NDCG, AP and R of a query without a relevant document; default from the profile, 0.
-    device : "cpu" or "cuda"
-        Where documents are sorted; the values are the same to the last bit.
     """
     if isinstance(dataset, RemoteRows):
         by = (parse_all(metrics), profile_for(profile, dataset), empty)
         return merged(dataset.measured(scores, partial(_evaluate_part, by=by)), dataset)
-    return Evaluator(dataset, profile, empty, device).evaluate(scores_of(scores, dataset), metrics)
+    return Evaluator(dataset, profile, empty).evaluate(scores_of(scores, dataset), metrics)
 
 
 def scores_of(given: Any, data: Dataset) -> Any:
@@ -158,17 +153,6 @@ def together(parts: Sequence[Evaluation]) -> Evaluation:
     too_short = {name: count for name, count in counts.items() if count}
     ids = np.concatenate([part.query_ids for part in parts])
     return summarise(per_query, ids, first.profile, first.empty, too_short)
-
-
-def evaluate_many(
-    score_matrix: Any,
-    dataset: Dataset,
-    metric: str | MetricSpec,
-    profile: str | Profile | None = None,
-    empty: Empty | None = None,
-) -> FloatArray:
-    """Values (points × queries) of one metric for the columns of a score matrix (documents × points)."""
-    return Evaluator(dataset, profile, empty).evaluate_many(score_matrix, metric)
 
 
 def measure(ranked: Ranked, specs: Sequence[MetricSpec], profile: Profile, empty: Empty) -> list[FloatArray]:

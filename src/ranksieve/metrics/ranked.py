@@ -11,7 +11,6 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError
-from ranksieve.gpu import find_device
 from ranksieve.metrics.profiles import Profile
 
 
@@ -25,7 +24,6 @@ class Judged:
 
     labels: FloatArray
     queries: Queries
-    device: str = "cpu"  # where rankings are sorted
     _memo: dict[Hashable, FloatArray] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -81,8 +79,6 @@ class Judged:
 
     def rank(self, scores: FloatArray) -> Ranked:
         """Each query's documents by descending score; ties keep their order. Scores in grouped order."""
-        if self.device != "cpu":
-            return Ranked(_ranked_on(self.device, scores, self.queries), self)
         keys = np.append(-scores, np.inf)
         order = np.empty(len(scores), dtype=np.int64)
         for slots, real in self._blocks:
@@ -105,16 +101,6 @@ class Judged:
             real = columns < sizes[mine, None]
             blocks.append((np.where(real, starts[mine, None] + columns, len(self.labels)), real))
         return blocks
-
-
-def _ranked_on(device: str, scores: FloatArray, queries: Queries) -> IntArray:
-    """The ranking, sorted on a GPU."""
-    place = find_device(device)
-    import torch
-
-    from ranksieve.gpu.scoring import ranked
-
-    return ranked(torch.from_numpy(np.ascontiguousarray(scores)).to(place), queries.offsets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,7 @@ class Comparison:
     baseline: str | None
     alternative: Alternative
     n_permutations: int
-    seed: int
+    random_state: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
@@ -70,7 +70,7 @@ def compare(
     baseline: str | None = None,
     metrics: str | Sequence[str | MetricSpec] | None = None,
     n_permutations: int = 10_000,
-    seed: int = 0,
+    random_state: int = 0,
     alternative: Alternative = "two-sided",
 ) -> Comparison:
     """Test every pair of evaluations, or each against ``baseline``, query by query.
@@ -85,17 +85,17 @@ def compare(
         Default: all that the evaluations share.
     n_permutations : int
         Sign flips drawn for the randomisation test; it is exact if there are no more than these.
-    seed : int
+    random_state : int
         Of the sign flips.
     alternative : "two-sided" or "greater"
         "greater" tests whether ``a`` is better than ``b``.
     """
     _check_comparable(evaluations)
-    pairs, how = _pairs(list(evaluations), baseline), (n_permutations, seed, alternative)
+    pairs, how = _pairs(list(evaluations), baseline), (n_permutations, random_state, alternative)
     rows: list[PairedTest] = []
     for metric in _shared_metrics(evaluations, metrics):
         rows += _with_holm([_tested(metric, a, b, evaluations, how) for a, b in pairs])
-    return Comparison(tuple(rows), baseline, alternative, n_permutations, seed)
+    return Comparison(tuple(rows), baseline, alternative, n_permutations, random_state)
 
 
 def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
@@ -127,7 +127,7 @@ def randomisation(
     a: AnyArray,
     b: AnyArray,
     n_permutations: int = 10_000,
-    seed: int = 0,
+    random_state: int = 0,
     alternative: Alternative = "two-sided",
 ) -> float:
     """p-value of Fisher's randomisation test: how often random signs make Σ ±(a − b) at least as extreme.
@@ -142,7 +142,7 @@ def randomisation(
     difference = difference[difference != 0.0]
     m = len(difference)
     exact = m < 63 and 2**m <= n_permutations
-    flips = _all_flips(m) if exact else _random_flips(m, n_permutations, seed)
+    flips = _all_flips(m) if exact else _random_flips(m, n_permutations, random_state)
     extreme = sum(_count_extreme(flip, difference, alternative) for flip in flips)
     return extreme / 2**m if exact else (1 + extreme) / (1 + n_permutations)
 
@@ -161,8 +161,8 @@ def _all_flips(m: int) -> Iterator[AnyArray]:
         yield (np.arange(first, last)[:, None] >> np.arange(m)) & 1
 
 
-def _random_flips(m: int, n: int, seed: int) -> Iterator[AnyArray]:
-    rng = np.random.default_rng(seed)
+def _random_flips(m: int, n: int, random_state: int) -> Iterator[AnyArray]:
+    rng = np.random.default_rng(random_state)
     for first, last in _chunks(n, m):
         bits = rng.integers(0, 256, size=(last - first, -(-m // 8)), dtype=np.uint8)
         yield np.unpackbits(bits, axis=1, count=m)
@@ -188,7 +188,7 @@ def _differences(a: AnyArray, b: AnyArray) -> FloatArray:
 def _tested(
     metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], how: tuple[int, int, Alternative]
 ) -> PairedTest:
-    """``how``: permutations, their seed, and the alternative."""
+    """``how``: permutations, their random state, and the alternative."""
     values_a, values_b = (evaluations[name].per_query[metric] for name in (a, b))
     kept = ~(np.isnan(values_a) | np.isnan(values_b))
     if not kept.any():

@@ -26,9 +26,13 @@ class ConcavePenalty(ScaledPenalty, Protocol):
 class _Concave:
     alpha: float = 1.0
     offers: ClassVar[frozenset[str]] = frozenset({"concave"})
+    above: ClassVar[dict[str, float]]  # what parameters must be larger than
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
+        for name, least in self.above.items():
+            if not getattr(self, name) > least:
+                raise ParameterError(name, getattr(self, name), f"must be > {least:g}")
 
     def scaled(self, alpha: float) -> Self:
         return replace(self, alpha=alpha)
@@ -44,11 +48,7 @@ class Log(_Concave):
 
     epsilon: float = 0.1
     name: ClassVar[str] = "log"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.epsilon > 0:
-            raise ParameterError("epsilon", self.epsilon, "must be > 0")
+    above: ClassVar[dict[str, float]] = {"epsilon": 0.0}
 
     def value(self, w: FloatArray) -> float:
         return self.alpha * float(np.sum(np.log1p(np.abs(w) / self.epsilon)))
@@ -67,13 +67,12 @@ class Lp(_Concave):
     p: float = 0.5
     smoothing: float = 0.001
     name: ClassVar[str] = "lp"
+    above: ClassVar[dict[str, float]] = {"p": 0.0, "smoothing": 0.0}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.p < 1:
+        if not self.p < 1:
             raise ParameterError("p", self.p, "must be between 0 and 1")
-        if not self.smoothing > 0:
-            raise ParameterError("smoothing", self.smoothing, "must be > 0")
 
     def value(self, w: FloatArray) -> float:
         return self.alpha * float(np.sum((np.abs(w) + self.smoothing) ** self.p - self.smoothing**self.p))
@@ -91,11 +90,7 @@ class MCP(_Concave):
 
     gamma: float = 2.0
     name: ClassVar[str] = "mcp"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.gamma > 0:
-            raise ParameterError("gamma", self.gamma, "must be > 0")
+    above: ClassVar[dict[str, float]] = {"gamma": 0.0}
 
     def value(self, w: FloatArray) -> float:
         if self.alpha == 0.0:
@@ -115,11 +110,7 @@ class SCAD(_Concave):
 
     a: float = 3.7
     name: ClassVar[str] = "scad"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.a > 2:
-            raise ParameterError("a", self.a, "must be > 2")
+    above: ClassVar[dict[str, float]] = {"a": 2.0}
 
     def value(self, w: FloatArray) -> float:
         if self.alpha == 0.0:

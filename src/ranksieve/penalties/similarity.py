@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -31,57 +31,38 @@ class SimilarityQuadratic:
         return np.zeros_like(t) if self.matrix is None else self.weight * (self.matrix @ t)
 
 
-class Form(Protocol):
-    """How weights, their sizes t in q(t), and the solver's variables x hang together."""
-
-    @property
-    def slope(self) -> FloatArray:
-        """λ2/s_j, infinite for an excluded feature."""
-
-    def variables(self, w: FloatArray) -> FloatArray:
-        """The x of smallest objective that belongs to the weights w."""
-
-    def weights(self, x: FloatArray) -> FloatArray: ...
-
-    def sizes(self, x: FloatArray) -> FloatArray:
-        """The t of q(t)."""
-
-    def gradient(self, g: FloatArray, q_gradient: FloatArray) -> FloatArray:
-        """Gradient in x of f + q, given f's gradient g in w."""
-
-    def doubled(self, q_gradient: FloatArray) -> FloatArray:
-        """Gradient of q in (u, v)."""
-
-    def value(self, x: FloatArray) -> float:
-        """The ℓ1 term."""
-
-    def prox(self, x: FloatArray, step: float) -> FloatArray: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Split:
-    """x = (u, v) ≥ 0, t = u + v, ℓ1 term Σ_j slope_j (u_j + v_j): eq. (2) of the paper."""
+    """x = (u, v) ≥ 0, t = u + v, ℓ1 term Σ_j slope_j (u_j + v_j): eq. (2) of the paper.
+
+    slope_j = λ2/s_j, infinite for an excluded feature.
+    """
 
     slope: FloatArray
     name: ClassVar[str] = "split"
     offers: ClassVar[frozenset[str]] = frozenset({"prox"})
 
     def variables(self, w: FloatArray) -> FloatArray:
+        """The x of smallest objective that belongs to the weights w."""
         return np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)])
 
     def weights(self, x: FloatArray) -> FloatArray:
         return x[: len(self.slope)] - x[len(self.slope) :]
 
     def sizes(self, x: FloatArray) -> FloatArray:
+        """The t of q(t)."""
         return x[: len(self.slope)] + x[len(self.slope) :]
 
     def gradient(self, g: FloatArray, q_gradient: FloatArray) -> FloatArray:
+        """Gradient in x of f + q, given f's gradient g in w."""
         return np.concatenate([g + q_gradient, q_gradient - g])
 
     def doubled(self, q_gradient: FloatArray) -> FloatArray:
+        """Gradient of q in (u, v)."""
         return np.concatenate([q_gradient, q_gradient])
 
     def value(self, x: FloatArray) -> float:
+        """The ℓ1 term."""
         return _weighted_sum(self.slope, self.sizes(x))
 
     def prox(self, x: FloatArray, step: float) -> FloatArray:
@@ -118,6 +99,7 @@ class Signed:
         return np.asarray(np.sign(x) * np.maximum(np.abs(x) - step * self.slope, 0.0))
 
 
+Form: TypeAlias = Split | Signed
 FORMS: dict[str, Callable[[FloatArray], Form]] = {form.name: form for form in (Split, Signed)}
 
 
@@ -163,10 +145,25 @@ def nearest_positive_semidefinite(matrix: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (nearest + nearest.T))
 
 
+PSD_POLICIES = ("project", "warn", "error", "ignore")
+
+
 def settle_definiteness(matrix: FloatArray, policy: str) -> FloatArray:
     """The matrix to use: itself if positive semidefinite, else what ``policy`` of PSD_POLICIES says."""
     eigenvalues = _eigenvalues(matrix)
-    return matrix if _is_definite(eigenvalues) else PSD_POLICIES[policy](matrix, eigenvalues)
+    if policy == "ignore" or _is_definite(eigenvalues):
+        return matrix
+    if policy == "project":
+        return nearest_positive_semidefinite(matrix)
+    fault = (
+        f"the similarity matrix is not positive semidefinite (smallest eigenvalue {eigenvalues[0]:.3g}, "
+        f"largest {eigenvalues[-1]:.3g}), so the problem need not be convex"
+    )
+    cure = "use `psd='project'` or `similarity='squared_pearson'`"
+    if policy == "error":
+        raise ParameterError("psd", "error", f"{fault}; {cure}")
+    warn_caller(f"{fault} and the duality gap is unknown; {cure}")
+    return matrix
 
 
 def _eigenvalues(matrix: FloatArray) -> FloatArray:
@@ -175,41 +172,6 @@ def _eigenvalues(matrix: FloatArray) -> FloatArray:
 
 def _is_definite(eigenvalues: FloatArray) -> bool:
     return bool(eigenvalues[0] >= -ROUNDING * len(eigenvalues) * max(eigenvalues[-1], -eigenvalues[0]))
-
-
-MAKE_DEFINITE = "use `psd='project'` or `similarity='squared_pearson'`"
-
-
-def _fault(eigenvalues: FloatArray) -> str:
-    return (
-        "the similarity matrix is not positive semidefinite (smallest eigenvalue "
-        f"{eigenvalues[0]:.3g}, largest {eigenvalues[-1]:.3g}), so the problem need not be convex"
-    )
-
-
-def _project(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    return nearest_positive_semidefinite(matrix)
-
-
-def _warn(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    warn_caller(f"{_fault(eigenvalues)} and the duality gap is unknown; {MAKE_DEFINITE}")
-    return matrix
-
-
-def _refuse(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    raise ParameterError("psd", "error", f"{_fault(eigenvalues)}; {MAKE_DEFINITE}")
-
-
-def _ignore(matrix: FloatArray, eigenvalues: FloatArray) -> FloatArray:
-    return matrix
-
-
-PSD_POLICIES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "project": _project,
-    "warn": _warn,
-    "error": _refuse,
-    "ignore": _ignore,
-}
 
 
 def _weighted_sum(slope: FloatArray, sizes: FloatArray) -> float:

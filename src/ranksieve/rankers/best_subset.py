@@ -30,7 +30,7 @@ from ranksieve.rankers.budgets import cost_of, plain_budget, stated_budget, stat
 from ranksieve.rankers.parameters import Count, Interval, Normalise, NotNegative, Positive, check_parameters
 from ranksieve.solvers import Trace
 from ranksieve.solvers.base import Callback
-from ranksieve.subset import Effort, Found, SubsetSearch
+from ranksieve.subset import Effort, SubsetResult, SubsetSearch
 
 ALIKE = 1e-9  # share of a feature's curvature that a copy of it may leave unexplained
 COMPARED_AT_ONCE = 1000  # features
@@ -84,7 +84,7 @@ class BestSubset(Ranker):
         μ.
     """
 
-    subset_: Found = field(init=False)
+    subset_: SubsetResult = field(init=False)
     costs_: FeatureCosts | None = field(init=False)
     bound_: float = field(init=False)
     root_bound_: float = field(init=False)

@@ -116,9 +116,9 @@ class MinBatSRank(Ranker):
         objective = make_objective(data, "squared_hinge", task.query_weight)
         state = self._previous_state(data.feature_names, self.warm_start)
         alpha = self.l1 / (state.n_pairs + self.n_epochs * objective.loss.normaliser)
-        seed = self.random_state if self.shuffle else None
+        random_state = self.random_state if self.shuffle else None
         problem = Problem(objective, L1(alpha))
-        solver = Ftrl(max_iter=self.n_epochs, rule=self._rule(), seed=seed)
+        solver = Ftrl(max_iter=self.n_epochs, rule=self._rule(), random_state=random_state)
         result = solver.solve(problem, state, task.callback)
         return {**self._of_state(state), **self._solution(problem, replace(result, n_iter=state.n_passes))}
 

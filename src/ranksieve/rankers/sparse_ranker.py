@@ -62,7 +62,7 @@ from ranksieve.rankers.parameters import (
     one_of,
 )
 from ranksieve.solvers import Problem, ProxNewton
-from ranksieve.subset import Found
+from ranksieve.subset import SubsetResult
 
 REPEATS = 6  # ways to deal the folds
 WIDE = 2000  # features: beyond, the models of six dealings would take too much memory
@@ -148,7 +148,7 @@ class SparseRanker(Ranker):
     choice_: Choice = field(init=False)
     n_folds_: int = field(init=False)
     costs_: FeatureCosts | None = field(init=False)
-    subset_: Found | None = field(init=False)
+    subset_: SubsetResult | None = field(init=False)
     changes_: Changes | None = field(init=False)
 
     max_features: Count | None = None

@@ -19,7 +19,7 @@ def selection_frequency(
     data: Dataset,
     n_subsamples: int = 50,
     share: float = 0.5,
-    seed: int = 0,
+    random_state: int = 0,
     progress: Progress | None = None,
 ) -> FloatArray:
     """How often each feature is used by refits of the chosen family on random parts of the queries.
@@ -29,8 +29,7 @@ def selection_frequency(
     that have pairs, drawn without replacement. A feature that returns in nearly all of them does not owe its
     place to a few queries. ``ranker.choice_.confidence.frequency`` asks another question: how often the
     best of the candidates, none of them fitted again, uses a feature when the held-out queries are resampled.
-    :class:`ranksieve.baselines.StabilitySelection` takes the maximum over a grid of α instead, and chooses by
-    it.
+    :class:`ranksieve.baselines.StabilitySelection` takes the maximum over a grid of α and chooses by it.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ def selection_frequency(
         B.
     share : float
         Share of the queries in each part, between 0 and 1.
-    seed : int
+    random_state : int
         Draws the parts.
     progress : callable, optional
         Called with (refits done, refits in all).
@@ -74,7 +73,7 @@ def selection_frequency(
             "refits on a part of the queries need at least 2 that have documents with different labels, "
             f"got {len(queries)}",
         )
-    rng, given = np.random.default_rng(seed), ranker.preparation_.for_learning(data)
+    rng, given = np.random.default_rng(random_state), ranker.preparation_.for_learning(data)
     used = np.zeros(given.n_features)
     for done in range(1, n_subsamples + 1):
         part = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))

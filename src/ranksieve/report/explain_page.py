@@ -12,7 +12,14 @@ from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import document_words
 from ranksieve.errors import ParameterError
-from ranksieve.explain import FeatureDrop, PairExplanation, Part, QueryExplanation, WorstQuery, explain_query
+from ranksieve.explain import (
+    FeatureImportance,
+    PairExplanation,
+    Part,
+    QueryExplanation,
+    WorstQuery,
+    explain_query,
+)
 from ranksieve.model.linear import Card, FittedRanker, LinearModel, linear_model
 from ranksieve.report.page import (
     counted,
@@ -168,7 +175,7 @@ def value_cells(query: QueryExplanation, document: int, features: Sequence[int])
     return cells
 
 
-def drop_name(drop: FeatureDrop) -> str:
+def drop_name(drop: FeatureImportance) -> str:
     """A feature, or a group with the features of it that are in use."""
     return f"group {drop.feature}: {', '.join(drop.dropped)}" if drop.group else drop.feature
 
@@ -192,7 +199,7 @@ class ExplainPage:
     title: str
     model: LinearModel
     measured: str
-    drops: Sequence[FeatureDrop]
+    drops: Sequence[FeatureImportance]
     worst: Sequence[WorstQuery]
     queries: Sequence[QueryExplanation]
 

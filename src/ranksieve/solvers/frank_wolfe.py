@@ -73,12 +73,29 @@ def _snapped(weight: float) -> float:
 
 @dataclass(frozen=True)
 class Move:
-    """The direction Σ amount·e_j + share·w, the largest step along it, and what a step does to the atoms."""
+    """A step t moves w by t·(share·w + Σ_j amounts_j e_j), at most to t = ``limit``.
+
+    Each of the ``atoms``, as (feature, sign, factor), then has factor·t more weight, after all weights have
+    become 1 + share·t times as large.
+    """
 
     amounts: Mapping[int, float]
+    atoms: tuple[tuple[int, float, float], ...]
     share: float
     limit: float
-    apply: Callable[[Atoms, float], None]
+
+    @classmethod
+    def of(cls, w: Atoms, share: float, limit: float, *atoms: tuple[int, float, float]) -> Move:
+        amounts: dict[int, float] = {}
+        for atom in atoms:
+            for j, amount in w.vertex(*atom).items():
+                amounts[j] = amounts.get(j, 0.0) + amount
+        return cls(amounts, atoms, share, limit)
+
+    def apply(self, atoms: Atoms, step: float) -> None:
+        atoms.shrink(1.0 + self.share * step)
+        for j, sign, factor in self.atoms:
+            atoms.add(j, sign, factor * step)
 
     def direction(self, w: FloatArray) -> FloatArray:
         d = self.share * w
@@ -99,13 +116,7 @@ Variant: TypeAlias = Callable[[Atoms, FloatArray], Move]
 
 def classic(atoms: Atoms, g: FloatArray) -> Move:
     """Towards the vertex with the steepest descent."""
-    j, sign = _best(g)
-
-    def apply(atoms: Atoms, step: float) -> None:
-        atoms.shrink(1.0 - step)
-        atoms.add(j, sign, step)
-
-    return Move(atoms.vertex(j, sign), -1.0, 1.0, apply)
+    return Move.of(atoms, -1.0, 1.0, (*_best(g), 1.0))
 
 
 def away(atoms: Atoms, g: FloatArray) -> Move:
@@ -116,26 +127,13 @@ def away(atoms: Atoms, g: FloatArray) -> Move:
     away_slope = float(g @ w) + sum(amount * float(g[j]) for j, amount in amounts.items())
     if g @ towards.direction(w) <= away_slope or weight >= 1.0:
         return towards
-
-    def apply(atoms: Atoms, step: float) -> None:
-        atoms.shrink(1.0 + step)
-        atoms.add(j, sign, -step)
-
-    return Move(amounts, 1.0, weight / (1.0 - weight), apply)
+    return Move.of(atoms, 1.0, weight / (1.0 - weight), (j, sign, -1.0))
 
 
 def pairwise(atoms: Atoms, g: FloatArray) -> Move:
     """Move weight from the worst vertex in use to the best one."""
-    (best, best_sign), (j, sign, weight) = _best(g), atoms.worst(g)
-
-    def apply(atoms: Atoms, step: float) -> None:
-        atoms.add(best, best_sign, step)
-        atoms.add(j, sign, -step)
-
-    amounts = atoms.vertex(best, best_sign)
-    for k, amount in atoms.vertex(j, sign, -1.0).items():
-        amounts[k] = amounts.get(k, 0.0) + amount
-    return Move(amounts, 0.0, weight, apply)
+    j, sign, weight = atoms.worst(g)
+    return Move.of(atoms, 0.0, weight, (*_best(g), 1.0), (j, sign, -1.0))
 
 
 def _first_largest(values: FloatArray, scale: float) -> int:

@@ -126,17 +126,17 @@ class Passes:
 
 @dataclass(frozen=True)
 class Ftrl(Solver):
-    """``max_iter`` passes over the queries; pass e of all so far takes them in an order drawn from (seed, e).
+    """``max_iter`` passes over the queries; the order of pass e of all is drawn from (random_state, e).
 
     A weight stays 0 while |Σ g| ≤ λ, a sum over all pairs seen, so λ acts as α = λ/(pairs seen) on the mean
     loss. Objective and gap are those of the problem, f + α‖w‖₁ with the α of the last pass; there is no
-    stopping rule. Without ``seed`` queries come in the order of first appearance. A start is of the type
-    :class:`FtrlState`, which is gone on with, and changed.
+    stopping rule. Without ``random_state`` queries come in the order of first appearance. A start is of the
+    type :class:`FtrlState`, which is gone on with, and changed.
     """
 
     max_iter: int = 5
     rule: Rule = DEFAULT_RULE
-    seed: int | None = 0
+    random_state: int | None = 0
     name: ClassVar[str] = "ftrl"
     needs: ClassVar[frozenset[str]] = frozenset({"rows", "slopes"})
 
@@ -161,13 +161,15 @@ class Ftrl(Solver):
             if loop.ends(point.w, problem.value(point), problem.gap(point), np.inf, point):
                 return
             passes.run(
-                self.rule, state, epoch_order(self.seed, state.n_passes, objective.loss.queries.n_queries)
+                self.rule,
+                state,
+                epoch_order(self.random_state, state.n_passes, objective.loss.queries.n_queries),
             )
             state.n_passes += 1
 
 
-def epoch_order(seed: int | None, epoch: int, n_queries: int) -> IntArray:
-    """The order of queries in one pass, drawn from (seed, epoch); without a seed that of first appearance."""
-    if seed is None:
+def epoch_order(random_state: int | None, epoch: int, n_queries: int) -> IntArray:
+    """The order of queries in one pass, drawn from (random_state, epoch); None: that of first appearance."""
+    if random_state is None:
         return np.arange(n_queries)
-    return np.random.default_rng([seed, epoch]).permutation(n_queries)
+    return np.random.default_rng([random_state, epoch]).permutation(n_queries)

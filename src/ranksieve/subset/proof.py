@@ -13,7 +13,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.errors import DataError
-from ranksieve.subset.limits import Region
+from ranksieve.subset.allowed import Region
 from ranksieve.subset.relaxation import Bounds, Relaxation
 
 HOLDS, LACKS, AGAIN = 0, 1, 0  # children of a node; without a split the first has the node's own region
@@ -87,7 +87,7 @@ def proven_bound(proof: Proof, relaxation: Relaxation, region: Region, claimed: 
         if number in seen or not 0 <= number < len(proof.nodes):
             return 0.0  # no tree
         seen.add(number)
-        node, region = proof.nodes[number], relaxation.limits.narrowed(region)
+        node, region = proof.nodes[number], relaxation.allowed.narrowed(region)
         w = np.zeros(n_features)
         w[node.columns] = node.weights
         bounds = relaxation.bounds(relaxation.objective.evaluate(w), region).at_least(inherited)

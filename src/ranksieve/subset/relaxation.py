@@ -11,7 +11,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.choice.forward import inverse_of
 from ranksieve.kernels.linear import descend
 from ranksieve.objective import Objective, Point
-from ranksieve.subset.limits import Limits, Region
+from ranksieve.subset.allowed import AllowedSets, Region
 
 SWEEPS = 200  # of coordinate descent
 TURNS = 50  # for the price of a place, and for the price of money
@@ -184,24 +184,29 @@ class Relaxed:
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """Bounds for one objective, ridge and limits; ``columns`` are those that the Hessian knows."""
+    """Bounds for one objective, ridge and allowed sets; ``columns`` are those that the Hessian knows."""
 
     objective: Objective
     ridge: float
     signs: FloatArray
-    limits: Limits
+    allowed: AllowedSets
     columns: IntArray
 
     @classmethod
     def of(
-        cls, objective: Objective, ridge: float, signs: FloatArray | None, limits: Limits, region: Region
+        cls,
+        objective: Objective,
+        ridge: float,
+        signs: FloatArray | None,
+        allowed: AllowedSets,
+        region: Region,
     ) -> Relaxation:
         """The relaxation of the sets of a region."""
         signs = np.zeros(objective.n_features) if signs is None else signs
         steep = np.abs(objective.gradient(objective.at_zero))
         known = np.where(region.inside, np.inf, np.where(region.free, steep, -1.0))
         first = np.argsort(-known, kind="stable")[:MOST_COLUMNS]
-        return cls(objective, ridge, signs, limits, np.sort(first[known[first] >= 0]))
+        return cls(objective, ridge, signs, allowed, np.sort(first[known[first] >= 0]))
 
     def bounds(self, point: Point, region: Region, g: FloatArray | None = None) -> Bounds:
         """What a point proves; rounding counts against it, and numbers that are not finite prove nothing."""
@@ -212,7 +217,7 @@ class Relaxation:
         slack, value = max(0.0, point.slack - error), point.value + error
         if not np.isfinite([*a, slack**2, value]).all():
             a, slack, value = np.zeros(len(a)), 0.0, 1.0
-        most = self.limits.most(a, region)
+        most = self.allowed.most(a, region)
 
         def bound(total: FloatArray) -> FloatArray:
             below = np.full(len(total), np.inf)
@@ -306,13 +311,13 @@ class Relaxation:
         """(minimum of the relaxation with f to second order, threshold of a feature without a price)."""
         w = w[columns]
         b = g[columns] - H @ w
-        if self.limits.all_fit(region):
+        if self.allowed.all_fit(region):
             region = region.holding(region.free)
-        inside, places = region.inside[columns], self.limits.places(region)
+        inside, places = region.inside[columns], self.allowed.places(region)
         model = Perspective(H, b, self.ridge, inside, self.signs[columns], places if region.free.any() else 0)
-        money, price = self.limits.money(region), self.limits.prices(region)[columns]
-        if self.limits.costs is not None:  # a unit is paid once: its features share its price
-            unit = self.limits.costs.unit[columns]
+        money, price = self.allowed.money(region), self.allowed.prices(region)[columns]
+        if self.allowed.budget.costs is not None:  # a unit is paid once: its features share its price
+            unit = self.allowed.budget.costs.unit[columns]
             size = np.where(region.free[columns], np.abs(w), 0.0)
             size += LEAST_SHARE * float(np.max(size, initial=0.0)) or 1.0
             price = price * size / np.bincount(unit, size)[unit]

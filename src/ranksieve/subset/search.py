@@ -17,7 +17,7 @@ from ranksieve.data.budget import Budget
 from ranksieve.objective import Objective
 from ranksieve.solvers import Result
 from ranksieve.solvers.base import Callback, relative
-from ranksieve.subset.limits import Limits, Region
+from ranksieve.subset.allowed import AllowedSets, Region
 from ranksieve.subset.proof import AGAIN, HOLDS, LACKS, Proof, screened
 from ranksieve.subset.relaxation import Bounds, Relaxation, Relaxed
 
@@ -55,7 +55,7 @@ class Open:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SubsetResult:
     """The best set found, its weights, and what is proven of all others.
 
     ``joined`` and ``left`` bound the objective of every allowed set with, and without, each feature.
@@ -107,8 +107,8 @@ class SubsetSearch:
         self._fits: dict[tuple[int, ...], Result] = {}
         self._before: Sequence[int] = budget.fixed  # the best set of the size before
 
-    def limits(self, max_features: int) -> Limits:
-        return Limits(max_features, self.budget.costs, self.budget.limit)
+    def allowed(self, max_features: int) -> AllowedSets:
+        return AllowedSets(replace(self.budget, max_features=max_features))
 
     @property
     def everything(self) -> Region:
@@ -118,10 +118,10 @@ class SubsetSearch:
 
     def relaxation(self, max_features: int) -> Relaxation:
         """What bounds the sets of at most so many features."""
-        limits = self.limits(max_features)
-        return Relaxation.of(self.objective, self.ridge, self.budget.signs, limits, self.everything)
+        allowed = self.allowed(max_features)
+        return Relaxation.of(self.objective, self.ridge, self.budget.signs, allowed, self.everything)
 
-    def best(self, max_features: int, effort: Effort, callback: Callback | None = None) -> Found:
+    def best(self, max_features: int, effort: Effort, callback: Callback | None = None) -> SubsetResult:
         """The best set of at most so many features; the next search begins with it."""
         with single_threaded_blas():
             run = Run(self, max_features, effort, callback)
@@ -165,7 +165,7 @@ class Run:
         self.search, self.effort, self.began = search, effort, time.perf_counter()
         self.callback = callback
         self.relaxation = search.relaxation(max_features)
-        self.limits = self.relaxation.limits
+        self.allowed = self.relaxation.allowed
         self.open: list[Open] = []
         self.proof, self.root_bound, self.closed = Proof(), 0.0, np.inf
         d = search.objective.n_features
@@ -178,7 +178,7 @@ class Run:
         point = self.search.objective.evaluate(self.fit.w)
         g = self.search.objective.gradient(point)
         threshold = max(0.5 * float(np.max(np.abs(g), initial=0.0)), np.finfo(float).tiny)
-        region = self.limits.narrowed(self.search.everything)
+        region = self.allowed.narrowed(self.search.everything)
         nothing = np.zeros(len(g))
         self.open = [
             Open(
@@ -204,7 +204,7 @@ class Run:
         late = time.perf_counter() - self.began >= self.effort.seconds
         return late or (self.effort.nodes is not None and self.n_nodes >= self.effort.nodes)
 
-    def until_done(self) -> Found:
+    def until_done(self) -> SubsetResult:
         """Look at the region of the lowest bound until the target is met or the effort spent."""
         self._report()
         while self.open and self.open[0].least < self.target and not self.ends:
@@ -215,8 +215,8 @@ class Run:
         seconds = time.perf_counter() - self.began
         bound = min(self.closed, self.fit.objective)
         root = min(self.root_bound, self.fit.objective)
-        return Found(
-            self.limits.max_features, self.search.ridge, self.fit, bound, root,
+        return SubsetResult(
+            self.allowed.max_features, self.search.ridge, self.fit, bound, root,
             self.joined, self.left, self.n_nodes, seconds, self.proof,
         )  # fmt: skip
 
@@ -227,7 +227,7 @@ class Run:
 
     def _look(self, node: Open) -> None:
         """Bound a region, then close it or split it by the free feature of the largest weight."""
-        if self.limits.all_fit(node.region):
+        if self.allowed.all_fit(node.region):
             self._close_single(node.region, node.parent, node.least)
             return
         relaxed = self.relaxation.solve(
@@ -244,10 +244,10 @@ class Run:
         region, closed = screened(node.region, bounds, self.target)
         if np.isfinite(closed):
             self._close(bounds.at_least(closed))
-        region = self.limits.narrowed(region)
-        if not self.limits.possible(region):
+        region = self.allowed.narrowed(region)
+        if not self.allowed.possible(region):
             return  # all of its sets have been closed
-        if self.limits.all_fit(region):
+        if self.allowed.all_fit(region):
             self._close_single(region, (number, AGAIN), bounds.least)
             return
         j = int(np.argmax(np.where(region.free, np.abs(relaxed.point.w), -1.0)))
@@ -259,7 +259,7 @@ class Run:
             (LACKS, region.lacking(j), bounds.left[j], without),
         ):
             child = Open(
-                float(least), 2 * number + side + 1, self.limits.narrowed(part), bounds, start,
+                float(least), 2 * number + side + 1, self.allowed.narrowed(part), bounds, start,
                 relaxed.threshold, relaxed.hessian, (number, side),
             )  # fmt: skip
             heapq.heappush(self.open, child)
@@ -282,7 +282,7 @@ class Run:
 
     def _round(self, region: Region, relaxed: Relaxed) -> None:
         """Try the set of the features that the relaxation uses most."""
-        chosen = self.limits.filled(region, relaxed.shares)
+        chosen = self.allowed.filled(region, relaxed.shares)
         if not len(chosen) or self.search.knows(chosen):
             return
         enough = PROMISING * self.fit.objective

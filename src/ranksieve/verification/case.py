@@ -102,6 +102,12 @@ def differing(found: object, stated: object) -> str:
     return f"{_shown(found)}, stated {_shown(stated)}"
 
 
+def unless_same(what: str, found: object, stated: object, same: bool | None = None) -> Iterator[Finding]:
+    """A finding if two values that should be one differ; ``same`` tells where equality does not decide."""
+    if not (found == stated if same is None else same):
+        yield False, f"{what} {differing(found, stated)}"
+
+
 def _shown(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, int | float) else str(value)
 
@@ -399,13 +405,13 @@ class Case:
 def _difference(learned: Preparation, kept: Preparation) -> str:
     """The first fill or scale that is not the one that the data give; empty if all are."""
     found, stated = learned.normalisation, kept.normalisation
-    for what, value, given in (
-        ("normalisation", found.kind, stated.kind),
-        ("missing values", learned.missing.policy, kept.missing.policy),
-        ("indicators", learned.missing.indicates, kept.missing.indicates),
-    ):
-        if value != given:
-            return f"{what}: {differing(value, given)}"
+    kinds = [
+        *unless_same("normalisation:", found.kind, stated.kind),
+        *unless_same("missing values:", learned.missing.policy, kept.missing.policy),
+        *unless_same("indicators:", learned.missing.indicates, kept.missing.indicates),
+    ]
+    if kinds:
+        return kinds[0][1]
     scale = np.array(found.scale)
     for what, values, givens, size in (
         ("scale", found.scale, stated.scale, scale),

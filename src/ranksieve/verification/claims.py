@@ -53,6 +53,7 @@ from ranksieve.verification.case import (
     not_checked_if_damaged,
     ranker_class,
     recomputed,
+    unless_same,
 )  # fmt: skip
 
 REAL = 1e-8  # relative gap of the real-valued weights that a card is compared with
@@ -102,8 +103,7 @@ def _columns(case: Case) -> Iterator[Finding]:
     about = case.model.preparation.missing.indicators
     for term in case.model.terms:
         column = place.get(about.get(term.name, term.name))
-        if column != term.index:
-            yield False, f"the column of {term.name} is {differing(column, term.index)}"
+        yield from unless_same(f"the column of {term.name} is", column, term.index)
 
 
 # --- Proofs ---
@@ -179,14 +179,12 @@ def _consistent(proof: Mapping[str, Any]) -> Iterator[Finding]:
     if not proof["gap"] >= 0:
         yield False, f"the gap is {proof['gap']:g}, but no gap is below 0"
     share, stated = relative(proof["gap"], proof["objective"]), proof.get("relative_gap", math.nan)
-    if not math.isclose(share, stated, rel_tol=FIT):
-        yield False, f"the relative gap is {differing(share, stated)}"
+    yield from unless_same("the relative gap is", share, stated, math.isclose(share, stated, rel_tol=FIT))
 
 
 def _unproven(case: Case) -> Iterator[Finding]:
     """What no fit gives a model, and no proof covers."""
-    if case.model.intercept != 0:
-        yield False, f"the intercept is {differing(0.0, case.model.intercept)}"
+    yield from unless_same("the intercept is", 0.0, case.model.intercept)
     if case.model.card is not None:
         yield False, "it has a card, but its certificate is not that of a scorecard"
     if case.model.chosen_by is not None and not case.chooses:
@@ -230,11 +228,11 @@ def _same_statement(case: Case) -> Iterator[Finding]:
         stated, value = model.certificate.get(name), again.certificate.get(name)
         if stated is None or value is None or (name not in NUMBERS and not _same(value, stated)):
             yield False, f"fitted again: {_listed([name])} {differing(value, stated)}"
-    if again.chosen_by != model.chosen_by:
-        yield False, f"fitted again: chosen by {differing(again.chosen_by, model.chosen_by)}"
+    yield from unless_same("fitted again: chosen by", again.chosen_by, model.chosen_by)
     for name, value in model.parameters.items():
-        if name in again.parameters and name != "profile" and not _same(again.parameters[name], value):
-            yield False, f"fitted again: {name} {differing(again.parameters[name], value)}"
+        if name in again.parameters and name != "profile":
+            found = again.parameters[name]
+            yield from unless_same(f"fitted again: {name}", found, value, _same(found, value))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -298,15 +296,12 @@ def _stated_limits(case: Case, learner: Any, search: SubsetSearch, data: Dataset
     else:
         yield False, f"the ridge is {differing(ridge, proof['ridge'])}"
     bound = proof["objective"] - proof["gap"]
-    if not abs(bound - proof["bound"]) <= FIT * abs(proof["objective"]):
-        yield False, f"objective less gap is {differing(bound, proof['bound'])} as the bound"
-    if proof["n_features"] != data.n_features:
-        yield False, f"the number of features is {differing(data.n_features, proof['n_features'])}"
+    same = abs(bound - proof["bound"]) <= FIT * abs(proof["objective"])
+    yield from unless_same("objective less gap, the bound, is", bound, proof["bound"], same)
+    yield from unless_same("the number of features is", data.n_features, proof["n_features"])
     size, most = proof["max_features"], learner.max_features or int(np.count_nonzero(usable))
-    if size != most if not case.chooses else size > most:
-        yield False, f"at most {differing(most, size)} features"
-    if proof.get("max_cost") != learner.max_cost:
-        yield False, f"the largest cost is {differing(learner.max_cost, proof.get('max_cost'))}"
+    yield from unless_same("the most features are", most, size, size <= most if case.chooses else None)
+    yield from unless_same("the largest cost is", learner.max_cost, proof.get("max_cost"))
 
 
 def _beside_default(ridge: float, default: float) -> str:
@@ -316,8 +311,8 @@ def _beside_default(ridge: float, default: float) -> str:
 
 def _allowed(search: SubsetSearch, size: int, w: FloatArray) -> Iterator[Finding]:
     """The set of the model is one of those that the proof is about; so there is such a set."""
-    limits, region, used = search.limits(size), search.everything, w != 0
-    if not limits.possible(region):
+    allowed, region, used = search.allowed(size), search.everything, w != 0
+    if not allowed.possible(region):
         yield False, "no set of features keeps the limits"
         return
     if not (region.inside | region.free)[used].all():
@@ -325,9 +320,9 @@ def _allowed(search: SubsetSearch, size: int, w: FloatArray) -> Iterator[Finding
         return
     chosen = region.holding(used)
     n = int(np.count_nonzero(used))
-    yield limits.places(chosen) >= 0, f"{n} of at most {size} features"
-    if limits.costs is not None:
-        yield limits.money(chosen) >= 0, f"cost {limits.costs.of(np.flatnonzero(used)):g}"
+    yield allowed.places(chosen) >= 0, f"{n} of at most {size} features"
+    if (costs := allowed.budget.costs) is not None:
+        yield allowed.money(chosen) >= 0, f"cost {costs.of(np.flatnonzero(used)):g}"
 
 
 def check_scorecard(case: Case) -> Verdict:
@@ -370,8 +365,7 @@ def _as_the_card(case: Case) -> Iterator[Finding]:
     model, card = case.model, case.model.card
     assert card is not None
     asked = model.parameters
-    if model.method != METHOD:
-        yield False, f"the method is {differing(METHOD, model.method)}"
+    yield from unless_same("the method is", METHOD, model.method)
     for name in asked:
         if name not in OF_CARDS:
             yield False, f"a scorecard has no parameter {name!r}"
@@ -382,11 +376,9 @@ def _as_the_card(case: Case) -> Iterator[Finding]:
     beyond = [name for name in card.points if name not in asked["ridge_scales"]]
     if beyond:
         yield False, f"the proof is not about {', '.join(beyond)} of the card"
-    if asked.get("levels") != card.levels:
-        yield False, f"the levels of the card are {differing(card.levels, asked.get('levels'))}"
+    yield from unless_same("the levels of the card are", card.levels, asked.get("levels"))
     for name, unit in (asked.get("units") or {}).items():
-        if card.units.get(name, unit) != unit:
-            yield False, f"the unit of {name} is {differing(card.units[name], unit)}"
+        yield from unless_same(f"the unit of {name} is", card.units.get(name, unit), unit)
 
 
 def _scaled_by(data: Dataset, weight: FloatArray, columns: Any, scale: FloatArray) -> str:
@@ -440,9 +432,9 @@ def _check_cost(case: Case, stated: float) -> Verdict:
     found = _cost(case.model)
     if found is None:
         raise NotChecked("the file does not hold what its features cost")
-    same = math.isclose(found, stated, rel_tol=FIT)
-    value = f"{found:g}" if same else differing(found, stated)
-    return Verdict(COST, same, f"by the prices in the file {value}")
+    return _measured(
+        COST, found, stated, math.isclose(found, stated, rel_tol=FIT), "by the prices in the file"
+    )
 
 
 def _check_metric(case: Case, name: str, stated: float) -> Verdict:
@@ -451,10 +443,14 @@ def _check_metric(case: Case, name: str, stated: float) -> Verdict:
     again = case.again.metrics
     if name not in again:
         raise NotChecked("a fit by this release measures no such thing")
-    same = abs(again[name] - stated) <= FIT
-    value = f"{again[name]:.4f}" if same else differing(again[name], stated)
     weights = "same" if case.same_weights else "other"
-    return Verdict(name, same, f"fitted again: {weights} weights, {name} {value}")
+    same = abs(again[name] - stated) <= FIT
+    return _measured(name, again[name], stated, same, f"fitted again: {weights} weights, {name}")
+
+
+def _measured(claim: str, found: float, stated: float, same: bool, words: str) -> Verdict:
+    value = differing(found, stated) if not same else f"{found:g}" if claim == COST else f"{found:.4f}"
+    return Verdict(claim, same, f"{words} {value}")
 
 
 def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
@@ -466,9 +462,7 @@ def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
     metric, profile = written.groups()
     with not_checked_if_damaged("it cannot be measured"):
         mean = float(evaluate(case.model.predict(case.valid), case.valid, metric, profile).mean[metric])
-    same = abs(mean - stated) <= FIT
-    value = f"{mean:.4f}" if same else differing(mean, stated)
-    return Verdict(name, same, f"on the validation data {value}")
+    return _measured(name, mean, stated, abs(mean - stated) <= FIT, "on the validation data")
 
 
 def check_budget(case: Case) -> Iterator[Verdict]:

@@ -65,7 +65,9 @@ class CommandLines:
         """Where the files are."""
         folder = scratch() / "home"
         folder.mkdir()
-        data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, docs_per_query=(4, 6), seed=1)
+        data = rs.make_ranking(
+            n_queries=12, n_features=4, n_informative=2, docs_per_query=(4, 6), random_state=1
+        )
         for name in ("train.txt", "test.txt", "train.parquet"):
             rs.write_dataset(data, folder / name)
         model = rs.RankSVM().fit(data)

@@ -63,7 +63,9 @@ class Folders:
 
     @cached_property
     def whole(self) -> dict[str, bytes]:
-        data = rs.make_ranking(n_queries=4, n_features=3, n_informative=1, docs_per_query=(2, 4), seed=1)
+        data = rs.make_ranking(
+            n_queries=4, n_features=3, n_informative=1, docs_per_query=(2, 4), random_state=1
+        )
         data = rs.Dataset(
             data.X, data.y, [f"q{q}" for q in data.qid], ["a", "b", "c"],
             [f"d{row}" for row in range(data.n_docs)], texts={"title": ["ö"] * data.n_docs},

@@ -1,4 +1,4 @@
-"""Model files: ours, and those of RankLib, fastrank, LightGBM and XGBoost."""
+"""Model files: ours, and those of RankLib, LightGBM and XGBoost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ranksieve.model.boosted import BoostedModel
 from tests.fuzz.targets.base import Files
 from tests.test_booster_models import XGBOOST, trained
 
-DATA = rs.make_ranking(n_queries=8, n_features=6, n_informative=2, docs_per_query=(6, 8), seed=1)
+DATA = rs.make_ranking(n_queries=8, n_features=6, n_informative=2, docs_per_query=(6, 8), random_state=1)
 MATRIX = np.round(DATA.X[:5], 2)
 TREES = b"""## LambdaMART
 ## No. of trees = 1
@@ -29,19 +29,6 @@ TREES = b"""## LambdaMART
 	</tree>
 </ensemble>
 """
-NETWORK = b"## RankNet\n## x\n1 2\n1\n2\n0 0 0.1 0.2\n0 1 0.3 0.4\n0 2 0.5 0.6 0.7\n1 0 0.8\n1 1 0.9\n"
-SPLIT = {"FeatureSplit": {"fid": 1, "split": 0.5, "lhs": {"LeafNode": -1.0}, "rhs": {"LeafNode": 2.0}}}
-FASTRANK = [
-    {"Linear": {"weights": [0.0, 1.0, -2.0, 0.5, 0.0, 0.0, 1.0]}},
-    {"SingleFeature": {"fid": 2, "dir": -1.0}},
-    {"DecisionTree": SPLIT},
-    {
-        "Ensemble": {
-            "weights": [0.5, 2.0],
-            "models": [{"DecisionTree": SPLIT}, {"SingleFeature": {"fid": 2, "dir": 1}}],
-        }
-    },
-]
 
 
 def _scores(model: Any, path: Path) -> None:
@@ -62,10 +49,6 @@ def _any_model(path: Path) -> Any:
     return rs.read_model(path, DATA.feature_names)
 
 
-def _of_arrays(path: Path) -> Any:
-    return rs.read_model(path, DATA.feature_names, 1)
-
-
 OURS = Files(
     "model.json",
     _any_model,
@@ -82,14 +65,10 @@ RANKLIB = Files(
     _scores,
     examples=[
         b"## Coordinate Ascent\n## Restart = 5\n1:0.7 3:-0.2 6:0.1\n",
-        b"## Linear Regression\n## Lambda = 1.0E-10\n0:0.5 1:0.5 2:-1.0 \n",
-        b"## RankBoost\n## Iteration = 3\n2:0.1:0.5 1:-0.3:0.25 2:1.0:2.0\n",
         TREES,
         TREES.replace(b"LambdaMART", b"Random Forests"),
-        NETWORK,
     ],
 )
-FASTRANK_MODELS = Files("fastrank.json", _of_arrays, _scores, values=FASTRANK)
 LIGHTGBM = Files(
     "lightgbm.txt",
     rs.read_model,

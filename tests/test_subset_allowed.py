@@ -8,11 +8,25 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from ranksieve.data.budget import Budget
 from ranksieve.data.costs import ColumnCosts
-from ranksieve.subset.limits import Limits, Region, _golden
+from ranksieve.subset.allowed import AllowedSets, Region, _golden
+
+
+class ExactBudget(Budget):
+    """Without room for the rounding of sums of costs: the numbers here are exact."""
+
+    @property
+    def limit(self):
+        return np.inf if self.max_cost is None else self.max_cost
+
+
+def sets_of(max_features, costs=None, max_cost=None):
+    return AllowedSets(ExactBudget(max_features, max_cost, costs))
+
 
 COSTS = ColumnCosts(np.array([0, 0, 1, 2, 3]), np.array([2.0, 1.0, 4.0, 0.0]), ("pair", "b", "c", "free"))
-DEAR = Limits(3, COSTS, 5.0)
+DEAR = sets_of(3, COSTS, 5.0)
 
 
 def region(inside="", free="01234"):
@@ -31,73 +45,73 @@ def test_places_money_and_prices_by_hand():
     here = region("0", "1234")
     assert (DEAR.places(here), DEAR.money(here)) == (2, 3.0)
     np.testing.assert_array_equal(DEAR.prices(here), [0.0, 0.0, 1.0, 4.0, 0.0])
-    assert Limits(3).money(here) == np.inf
-    np.testing.assert_array_equal(Limits(3).prices(here), np.zeros(5))
+    assert sets_of(3).money(here) == np.inf
+    np.testing.assert_array_equal(sets_of(3).prices(here), np.zeros(5))
 
 
 @pytest.mark.parametrize(
-    ("limits", "inside", "free", "left"),
+    ("allowed", "inside", "free", "left"),
     [
-        (Limits(3, COSTS, 3.0), "0", "1234", "124"),  # 1 is paid already, 3 is too dear
-        (Limits(3, COSTS, 6.0), "0", "1234", "1234"),  # all that is left
-        (Limits(1, COSTS, 9.0), "0", "1234", ""),  # no place
-        (Limits(2), "0", "1234", "1234"),
-        (Limits(1), "0", "1234", ""),
+        (sets_of(3, COSTS, 3.0), "0", "1234", "124"),  # 1 is paid already, 3 is too dear
+        (sets_of(3, COSTS, 6.0), "0", "1234", "1234"),  # all that is left
+        (sets_of(1, COSTS, 9.0), "0", "1234", ""),  # no place
+        (sets_of(2), "0", "1234", "1234"),
+        (sets_of(1), "0", "1234", ""),
     ],
 )
-def test_what_a_region_can_still_hold(limits, inside, free, left):
-    narrowed = limits.narrowed(region(inside, free))
+def test_what_a_region_can_still_hold(allowed, inside, free, left):
+    narrowed = allowed.narrowed(region(inside, free))
     np.testing.assert_array_equal(narrowed.free, region(free=left).free)
     np.testing.assert_array_equal(narrowed.inside, region(inside).inside)
 
 
 @pytest.mark.parametrize(
-    ("limits", "inside", "free", "possible", "fit"),
+    ("allowed", "inside", "free", "possible", "fit"),
     [
-        (Limits(2), "01", "", True, True),
-        (Limits(2), "012", "", False, False),
-        (Limits(2), "0", "1", True, True),
-        (Limits(2), "0", "12", True, False),
-        (Limits(5, COSTS, 7.0), "0123", "4", True, True),  # 2 + 1 + 4, to the last
-        (Limits(5, COSTS, 6.9), "0", "1234", True, False),
-        (Limits(5, COSTS, 6.9), "023", "", False, False),
-        (Limits(3, COSTS, 7.0), "023", "", True, True),
+        (sets_of(2), "01", "", True, True),
+        (sets_of(2), "012", "", False, False),
+        (sets_of(2), "0", "1", True, True),
+        (sets_of(2), "0", "12", True, False),
+        (sets_of(5, COSTS, 7.0), "0123", "4", True, True),  # 2 + 1 + 4, to the last
+        (sets_of(5, COSTS, 6.9), "0", "1234", True, False),
+        (sets_of(5, COSTS, 6.9), "023", "", False, False),
+        (sets_of(3, COSTS, 7.0), "023", "", True, True),
     ],
 )
-def test_what_is_possible_and_whether_all_fits(limits, inside, free, possible, fit):
-    assert limits.possible(region(inside, free)) == possible
-    assert limits.all_fit(region(inside, free)) == fit
+def test_what_is_possible_and_whether_all_fits(allowed, inside, free, possible, fit):
+    assert allowed.possible(region(inside, free)) == possible
+    assert allowed.all_fit(region(inside, free)) == fit
 
 
 def test_a_set_is_filled_by_worth():
     worth = np.array([1.0, 2.0, 3.0, 5.0, 4.0])
-    assert Limits(3).filled(region("0", "124"), worth).tolist() == [0, 2, 4]
-    assert Limits(5).filled(region("0", "12"), worth).tolist() == [0, 1, 2]
+    assert sets_of(3).filled(region("0", "124"), worth).tolist() == [0, 2, 4]
+    assert sets_of(5).filled(region("0", "12"), worth).tolist() == [0, 1, 2]
     assert DEAR.filled(region(), worth).tolist() == [2, 3, 4]
-    assert Limits(3, COSTS, 4.0).filled(region(), worth).tolist() == [3, 4]  # neither 2 nor 1 fits beside 3
-    assert Limits(3, COSTS, 6.0).filled(region("0", "1234"), worth).tolist() == [0, 3, 4]
+    assert sets_of(3, COSTS, 4.0).filled(region(), worth).tolist() == [3, 4]  # neither 2 nor 1 fits beside 3
+    assert sets_of(3, COSTS, 6.0).filled(region("0", "1234"), worth).tolist() == [0, 3, 4]
 
 
-def sums(limits, here, a):
+def sums(allowed, here, a):
     """(set, its sum) of all allowed sets of a region."""
     inside, free = np.flatnonzero(here.inside), np.flatnonzero(here.free)
     for size in range(len(free) + 1):
         for more in itertools.combinations(free, size):
             chosen = np.array([*inside, *more], dtype=int)
-            if len(chosen) <= limits.max_features and (
-                limits.costs is None or limits.costs.of(chosen) <= limits.max_cost
+            if len(chosen) <= allowed.max_features and (
+                allowed.budget.costs is None or allowed.budget.costs.of(chosen) <= allowed.budget.max_cost
             ):
                 yield chosen, float(a[chosen].sum())
 
 
-@pytest.mark.parametrize("limits", [Limits(3), Limits(2), Limits(5), Limits(5, COSTS, 9.0), DEAR])
+@pytest.mark.parametrize("allowed", [sets_of(3), sets_of(2), sets_of(5), sets_of(5, COSTS, 9.0), DEAR])
 @pytest.mark.parametrize(("inside", "free"), [("", "01234"), ("1", "0234"), ("13", "024"), ("4", "12")])
-def test_the_largest_sums(limits, inside, free):
+def test_the_largest_sums(allowed, inside, free):
     """By count they are exact, within costs they are bounds, exact where all features fit."""
-    here = limits.narrowed(region(inside, free))
-    exact = limits.costs is None or limits.all_fit(here)
+    here = allowed.narrowed(region(inside, free))
+    exact = allowed.budget.costs is None or allowed.all_fit(here)
     for a in np.random.default_rng(7).integers(1, 64, (6, 5)) / 8.0:
-        most, found = limits.most(a, here), list(sums(limits, here, a))
+        most, found = allowed.most(a, here), list(sums(allowed, here, a))
         with_each = [max((s for chosen, s in found if j in chosen), default=-np.inf) for j in range(5)]
         without = [max((s for chosen, s in found if j not in chosen), default=-np.inf) for j in range(5)]
         true = np.array([max((s for _, s in found), default=-np.inf), *with_each, *without])
@@ -109,33 +123,33 @@ def test_the_largest_sums(limits, inside, free):
 
 def test_bounds_within_costs_by_hand():
     """The units {0, 1}, {2}, {3}, {4} are worth 6, 1, 8, 1 for 2, 1, 4, 0; places are many."""
-    most = Limits(4, COSTS, 5.0).most(np.array([2.0, 4.0, 1.0, 8.0, 1.0]), region())
+    most = sets_of(4, COSTS, 5.0).most(np.array([2.0, 4.0, 1.0, 8.0, 1.0]), region())
     assert most.total == 1.0 + 6.0 + 0.75 * 8.0  # 4, the pair, and of 3 what is left buys: 2 per cost
     np.testing.assert_array_equal(most.joined, [13.0, 13.0, 12.0, 13.0, 13.0])
     np.testing.assert_array_equal(most.left, [11.0, 11.0, 13.0, 13.0, 12.0])
 
 
-def least_lagrangian(limits, a):
+def least_lagrangian(allowed, a):
     """min νk + λB + Σ_u z_u, all ≥ 0, with y_j ≥ a_j − ν and z_u ≥ Σ_{j of u} y_j − λ·price_u."""
-    costs, n, m = limits.costs, len(a), len(limits.costs.prices)
+    costs, n, m = allowed.budget.costs, len(a), len(allowed.budget.costs.prices)
     worths, units = np.zeros((n, 2 + n + m)), np.zeros((m, 2 + n + m))
     worths[:, 0], worths[:, 2 : 2 + n] = -1.0, -np.eye(n)
     units[:, 1], units[costs.unit, 2 + np.arange(n)], units[:, 2 + n :] = -costs.prices, 1.0, -np.eye(m)
-    price = np.concatenate([[limits.max_features, limits.max_cost], np.zeros(n), np.ones(m)])
+    price = np.concatenate([[allowed.max_features, allowed.budget.max_cost], np.zeros(n), np.ones(m)])
     return linprog(price, np.vstack([worths, units]), np.concatenate([-a, np.zeros(m)])).fun
 
 
 @pytest.mark.parametrize("max_cost", [3.0, 5.0, 6.0, 9.0])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_bounds_within_costs_are_the_least_of_their_kind(size, max_cost):
-    limits = Limits(size, COSTS, max_cost)
+    allowed = sets_of(size, COSTS, max_cost)
     everything = region()
     for a in np.random.default_rng(8).exponential(size=(2, 5)):
-        assert limits.most(a, everything).total == pytest.approx(least_lagrangian(limits, a), rel=1e-7)
+        assert allowed.most(a, everything).total == pytest.approx(least_lagrangian(allowed, a), rel=1e-7)
 
 
 def test_no_set_is_in_an_impossible_region():
-    most = Limits(1).most(np.ones(5), region("01", "2"))
+    most = sets_of(1).most(np.ones(5), region("01", "2"))
     assert most.total == -np.inf
     np.testing.assert_array_equal((most.joined, most.left), np.full((2, 5), -np.inf))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.data.costs import ColumnCosts
+from ranksieve.data.budget import Budget
 
 TURNS = 40  # of golden section
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
@@ -46,12 +46,15 @@ class Most:
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
-    """At most ``max_features`` features that cost at most ``max_cost``; None: they have no costs."""
+class AllowedSets:
+    """The sets of at most ``budget.max_features`` features that cost at most ``budget.limit``."""
 
-    max_features: int
-    costs: ColumnCosts | None = None
-    max_cost: float = np.inf
+    budget: Budget
+
+    @property
+    def max_features(self) -> int:
+        assert self.budget.max_features is not None
+        return self.budget.max_features
 
     def places(self, region: Region) -> int:
         """How many free features a set of the region may hold."""
@@ -59,20 +62,21 @@ class Limits:
 
     def money(self, region: Region) -> float:
         """What is left for free features."""
-        return np.inf if self.costs is None else self.max_cost - self.costs.of(region.inside)
+        costs = self.budget.costs
+        return np.inf if costs is None else self.budget.limit - costs.of(region.inside)
 
     def prices(self, region: Region) -> FloatArray:
         """What each feature would add to the cost of those inside."""
-        if self.costs is None:
+        costs = self.budget.costs
+        if costs is None:
             return np.zeros(len(region.free))
-        paid = np.isin(self.costs.unit, self.costs.unit[region.inside])
-        return np.where(paid, 0.0, self.costs.of_each)
+        return np.where(np.isin(costs.unit, costs.unit[region.inside]), 0.0, costs.of_each)
 
     def narrowed(self, region: Region) -> Region:
         """The region without free features that no set of it can hold."""
         if self.places(region) <= 0:
             return replace(region, free=np.zeros_like(region.free))
-        if self.costs is None:
+        if self.budget.costs is None:
             return region
         return replace(region, free=region.free & (self.prices(region) <= self.money(region)))
 
@@ -82,18 +86,18 @@ class Limits:
 
     def all_fit(self, region: Region) -> bool:
         """Whether one set may hold all features of the region."""
-        everything = region.inside | region.free
+        everything, costs = region.inside | region.free, self.budget.costs
         if np.count_nonzero(everything) > self.max_features:
             return False
-        return self.costs is None or self.costs.of(everything) <= self.max_cost
+        return costs is None or costs.of(everything) <= self.budget.limit
 
     def filled(self, region: Region, worth: FloatArray) -> IntArray:
         """A set: the features inside, then free ones by falling worth, as long as they fit."""
-        chosen = np.flatnonzero(region.inside).tolist()
+        chosen, costs = np.flatnonzero(region.inside).tolist(), self.budget.costs
         for j in np.argsort(-np.where(region.free, worth, -np.inf), kind="stable").tolist():
             if len(chosen) == self.max_features or not region.free[j]:
                 break
-            if self.costs is None or self.costs.of(np.array([*chosen, j])) <= self.max_cost:
+            if costs is None or costs.of(np.array([*chosen, j])) <= self.budget.limit:
                 chosen.append(j)
         return np.array(sorted(chosen), dtype=np.int64)
 
@@ -105,7 +109,7 @@ class Limits:
         if self.all_fit(region):
             total = base + float(np.sum(a[region.free]))
             return _over_region(region, total, np.full(len(a), total), total - a)
-        if self.costs is None:
+        if self.budget.costs is None:
             return self._by_count(a, region, base)
         return self._by_cost(a, region, base)
 
@@ -144,11 +148,12 @@ class Limits:
 class _FreeFeatures:
     """The free features of a region with their units (those that are paid for together) and costs."""
 
-    def __init__(self, limits: Limits, a: FloatArray, region: Region) -> None:
-        assert limits.costs is not None
-        units, self.unit = np.unique(limits.costs.unit[region.free], return_inverse=True)
-        self.a, self.cost = a[region.free], limits.prices(region)[region.free]
-        self.places, self.money = limits.places(region), limits.money(region)
+    def __init__(self, allowed: AllowedSets, a: FloatArray, region: Region) -> None:
+        costs = allowed.budget.costs
+        assert costs is not None
+        units, self.unit = np.unique(costs.unit[region.free], return_inverse=True)
+        self.a, self.cost = a[region.free], allowed.prices(region)[region.free]
+        self.places, self.money = allowed.places(region), allowed.money(region)
         self.price = np.zeros(len(units))  # of each unit
         self.price[self.unit] = self.cost
 
