@@ -276,8 +276,11 @@ def test_xgboost_counts_up_to_the_best_iteration(tmp_path):
     np.testing.assert_array_equal(scored(content, tmp_path), 0.5 + 2 * LEAF_OF)
 
 
-def test_dart_weighs_its_trees(tmp_path):
+def test_dart_weighs_its_trees_and_gblinear_is_linear(tmp_path):
     forest = XGBOOST["learner"]["gradient_booster"]
     dart = {"name": "dart", "gbtree": forest, "weight_drop": [0.25]}
     expected = 0.5 + 0.25 * LEAF_OF
     np.testing.assert_array_equal(scored(changed(("learner", "gradient_booster"), dart), tmp_path), expected)
+    linear = {"name": "gblinear", "model": {"weights": [1.0, 0.0, -2.0, 0.5, 3.0]}}
+    scores = scored(changed(("learner", "gradient_booster"), linear), tmp_path, DATA)
+    np.testing.assert_allclose(scores, 3.5 + np.nan_to_num(X) @ [1.0, 0.0, -2.0, 0.5], rtol=1e-12)

@@ -108,6 +108,16 @@ def test_a_ranklib_model_on_a_narrower_file(here):
     assert "feature 9" in refusal.reason
 
 
+def test_fastrank_numbering_is_asked_for(here, data):
+    Path("single.json").write_text(json.dumps({"SingleFeature": {"fid": 2, "dir": 1.0}}))
+    refusal = refused("rank", "single.json", "d.txt")
+    assert refusal.facts == ("single.json", None)
+    assert "--first-feature" in refusal
+    for first in (0, 1):
+        scores = run("rank", "single.json", "d.txt", "--first-feature", first).stdout.split()
+        np.testing.assert_array_equal(np.array(scores, float), data.X[:, 2 - first])
+
+
 def test_missing_values_count_zero_for_others_models(here):
     Path("holes.txt").write_text("1 qid:1 1:2 2:NULL 3:1 4:0\n0 qid:1 1:1 2:1 3:NULL 4:0\n")
     assert run("rank", "ca.txt", "holes.txt").stdout.split() == ["1.5", "1.0"]

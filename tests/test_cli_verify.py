@@ -137,7 +137,10 @@ def test_other_methods_too():
 def test_models_of_other_programs_claim_nothing(tmp_path):
     ranklib = tmp_path / "ranklib.txt"
     ranklib.write_text("## Coordinate Ascent\n1:0.5 2:0.5\n")
-    assert refused("verify", ranklib, "train.txt").facts == (str(ranklib), None)
+    fastrank = tmp_path / "fastrank.json"
+    fastrank.write_text(json.dumps({"Linear": {"weights": [0.1, 0.2]}}))
+    for file in (ranklib, fastrank):
+        assert refused("verify", file, "train.txt").facts == (str(file), None)
 
 
 @pytest.mark.parametrize(

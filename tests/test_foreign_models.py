@@ -1,5 +1,6 @@
-"""Models of RankLib: read, scored row by row as it does, refused when damaged."""
+"""Models of RankLib and fastrank: read, scored row by row as those programs do, refused when damaged."""
 
+import json
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import ranksieve as rs
 from ranksieve.model.foreign import read_model
+from ranksieve.model.score_functions import ForeignModel
 from tests.refusals import refused_data
 from tests.tiers import examples
 
@@ -43,6 +45,74 @@ def test_weighted_features(file, ranker):
     assert model.method == f"RankLib {ranker}"
     assert [(t.name, t.index, t.weight) for t in model.terms] == [("f1", 0, -0.2), ("f3", 2, 0.75)]
     np.testing.assert_allclose(model.predict(ROWS[:, :3]), -0.2 * ROWS[:, 0] + 0.75 * ROWS[:, 2])
+
+
+def test_linear_regression_has_a_constant(file):
+    model = read_model(write(file, "## Linear Regression\n## Lambda = 1.0E-10\n0:0.5 1:0.5 2:-1.0 "))
+    assert model.intercept == 0.5
+    np.testing.assert_allclose(model.predict(ROWS[:, :2]), 0.5 + 0.5 * ROWS[:, 0] - ROWS[:, 1])
+
+
+def test_rank_boost_counts_what_exceeds_its_threshold(file):
+    model = read_model(write(file, "## RankBoost\n## Iteration = 3\n2:0.1:0.5 1:-0.3:0.25 2:1.0:2.0"))
+    x = ROWS.astype(np.float32).astype(np.float64)  # Java widens the feature, not the threshold
+    expected = 0.5 * (x[:, 1] > 0.1) + 0.25 * (x[:, 0] > -0.3) + 2.0 * (x[:, 1] > 1.0)
+    np.testing.assert_array_equal(model.predict(ROWS), expected)
+
+
+# ---------------------------------------------------------------- RankLib's networks
+
+
+def ranknet_by_links(lines, row):
+    """RankLib's own way: neurons that add up what comes along each link, wired in RankLib's order."""
+    features, n_hidden = [int(f) for f in lines[0].split()], int(lines[1])
+    sizes = [len(features) + 1, *(int(n) for n in lines[2 : 2 + n_hidden]), 1]
+    sums = [[0.0] * size for size in sizes]
+    links = {}
+    for line in lines[2 + n_hidden :]:
+        layer, neuron, *weights = line.split()
+        links[int(layer), int(neuron)] = [float(w) for w in weights]
+    everywhere = [(layer, j) for layer in range(1, len(sizes)) for j in range(sizes[layer])]
+    for (layer, j), weight in zip(everywhere, links[0, sizes[0] - 1], strict=True):
+        sums[layer][j] += weight
+    outputs = [float(np.float32(row[f - 1])) for f in features]
+    for layer in range(len(sizes) - 1):
+        for j, output in enumerate(outputs):
+            for k, weight in enumerate(links[layer, j]):
+                sums[layer + 1][k] += output * weight
+        outputs = [1 / (1 + math.exp(-s)) for s in sums[layer + 1]]
+    return outputs[0], sums[-1][0]
+
+
+def network_lines(features, hidden):
+    sizes = [len(features), *hidden, 1]
+    lines = [" ".join(map(str, features)), str(len(hidden)), *map(str, hidden)]
+    for layer, size in enumerate(sizes[:-1]):
+        lines += [
+            f"{layer} {j} " + " ".join(map(str, rng.normal(size=sizes[layer + 1]))) for j in range(size)
+        ]
+        if layer == 0:
+            lines.append(f"0 {size} " + " ".join(map(str, rng.normal(size=sum(sizes[1:])))))
+    return lines
+
+
+@pytest.mark.parametrize("ranker", ["RankNet", "LambdaRank"])
+@pytest.mark.parametrize("hidden", [[3], [4, 2]])
+def test_networks(file, ranker, hidden):
+    lines = network_lines([4, 1, 6], hidden)
+    model = read_model(write(file, "\n".join([f"## {ranker}", "## Epochs = 100", *lines])))
+    assert isinstance(model, ForeignModel)
+    expected = [ranknet_by_links(lines, row)[0] for row in ROWS]
+    np.testing.assert_allclose(model.predict(ROWS), expected, rtol=1e-12)
+
+
+def test_a_network_without_hidden_layers_is_linear(file):
+    lines = network_lines([2, 5], [])
+    model = read_model(write(file, "\n".join(["## ListNet", *lines])), [f"c{j}" for j in range(6)])
+    assert isinstance(model, rs.LinearModel)
+    assert model.names == ["c1", "c4"]
+    expected = [ranknet_by_links(lines, row)[1] for row in ROWS]
+    np.testing.assert_allclose(model.predict(ROWS), expected, rtol=1e-6)
 
 
 # ---------------------------------------------------------------- RankLib's trees
@@ -161,7 +231,11 @@ def test_columns_by_position_whatever_their_names(file):
         ("## AdaRank\n1:x\n", 2, "weight of 1 is 'x'"),
         ("## AdaRank\n1\n", 2, "weight of 1 is ''"),
         ("## AdaRank\n1:NaN\n", 2, "weight of 1 is 'NaN'"),
-        ("## RankNet\n1 2\n0\n", 1, "'ranknet'"),  # networks are not read
+        ("## RankBoost\n1:2\n", 2, "'1:2'"),
+        ("## RankNet\n1 2\nmany\n", 3, "hidden layers is 'many'"),
+        ("## RankNet\n1 1\n0\n0 0 1\n0 1 1\n0 2 1\n", 2, "twice"),
+        ("## RankNet\n1 2\n1\n", None, "breaks off"),
+        ("## ListNet\n1\n0\n0 0 1.5 2\n0 1 1\n", 4, "neuron 0"),
         ("## MART\n<ensemble>\n<tree/></ensemble>", None, "weight of the tree is ''"),
         ("## MART\n<ensemble>\n</ensemble>\n", None, "no tree"),
         ("## MART\n", None, "no ensemble"),
@@ -188,6 +262,90 @@ def test_columns_by_position_whatever_their_names(file):
 )
 def test_damaged_ranklib_files(file, text, line, word):
     assert word in reason(file, text, line)
+
+
+# ---------------------------------------------------------------- fastrank
+
+TREE = {
+    "FeatureSplit": {
+        "fid": 2,
+        "split": 0.3,
+        "lhs": {"LeafNode": -1.0},
+        "rhs": {
+            "FeatureSplit": {
+                "fid": 0,
+                "split": -0.5,
+                "lhs": {"LeafNode": 2.0},
+                "rhs": {"LeafNode": 3.0},
+            }
+        },
+    }
+}
+
+
+def tree_score(x):
+    return np.where(x[:, 2] <= 0.3, -1.0, np.where(x[:, 0] <= -0.5, 2.0, 3.0))
+
+
+def fast(file, content, **options):
+    return read_model(write(file, json.dumps(content)), **options)
+
+
+def test_fastrank_models(file):
+    x = ROWS.astype(np.float32).astype(np.float64)
+    weights = [0.5, 0.0, -1.0, 0.0, 0.0, 2.0]
+    linear = fast(file, {"Linear": {"weights": weights}}, first_feature=0)
+    assert isinstance(linear, rs.LinearModel)
+    assert linear.names == ["f1", "f3", "f6"]
+    np.testing.assert_allclose(linear.predict(ROWS), ROWS @ weights)
+    single = fast(file, {"SingleFeature": {"fid": 2, "dir": -1.0}}, first_feature=1)
+    assert [(t.name, t.weight) for t in single.terms] == [("f2", -1.0)]
+    np.testing.assert_array_equal(fast(file, {"DecisionTree": TREE}).predict(ROWS), tree_score(x))
+    models = [
+        {"DecisionTree": TREE},
+        {"Linear": {"weights": weights}},
+        {"SingleFeature": {"fid": 1, "dir": 1.0}},
+    ]
+    mixed = fast(file, {"Ensemble": {"weights": [0.5, 2.0, -1.0], "models": models}})
+    np.testing.assert_allclose(mixed.predict(ROWS), 0.5 * tree_score(x) + 2 * (x @ weights) - x[:, 1])
+
+
+NAMES = [f"c{j}" for j in range(6)]
+
+
+def test_fastrank_numbers_features_from_one_or_zero(file):
+    from_zero = fast(file, {"Linear": {"weights": [1.0, 0, 0, 0, 0, 2.0]}}, feature_names=NAMES)
+    from_one = fast(file, {"Linear": {"weights": [9.0, 1.0, 0, 0, 0, 0, 2.0]}}, feature_names=NAMES)
+    assert from_zero.names == from_one.names == ["c0", "c5"]
+    last = {"FeatureSplit": {"fid": 6, "split": 0.0, "lhs": {"LeafNode": 0.0}, "rhs": {"LeafNode": 1.0}}}
+    model = fast(file, {"DecisionTree": last}, feature_names=NAMES)
+    np.testing.assert_array_equal(model.predict(ROWS), ROWS[:, 5] > 0)
+    unclear = {"SingleFeature": {"fid": 3, "dir": 1.0}}
+    assert "`first_feature`" in reason(file, json.dumps(unclear), feature_names=NAMES)
+    assert [fast(file, unclear, feature_names=NAMES, first_feature=f).names for f in (0, 1)] == [
+        ["c3"],
+        ["c2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"Linear": {}}, "'weights' is missing"),
+        ({"Linear": {"weights": []}}, "weights is empty"),
+        ({"Linear": {"weights": [1, "x"]}}, "weight is 'x'"),
+        ({"SingleFeature": {"fid": 1.5, "dir": 1}}, "fid is 1.5"),
+        ({"SingleFeature": {"fid": 1}}, "'dir' is missing"),
+        ({"DecisionTree": {"LeafNode": None}}, "LeafNode is None"),
+        ({"DecisionTree": {"FeatureSplit": {"fid": 0}}}, "'split' is missing"),
+        ({"DecisionTree": 3}, "wrong type"),
+        ({"Ensemble": {"weights": [1], "models": []}}, "1 weights for 0"),
+        ({"Ensemble": {"weights": [1], "models": [3]}}, "3 is not a fastrank model"),
+        ({"Ensemble": {"weights": [1, 2], "models": [3]}}, "2 weights"),
+    ],
+)
+def test_damaged_fastrank_models(file, content, words):
+    assert words in reason(file, json.dumps(content), first_feature=0)
 
 
 # ---------------------------------------------------------------- any model

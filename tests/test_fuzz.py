@@ -55,6 +55,19 @@ FILES = {
         "'\\x1f7x'",
     ),
     "huge RankLib number": (rs.read_model, b"## AdaRank\n10000000000:1\n", 2, HUGE),
+    "huge number of a stump": (rs.read_model, b"## RankBoost\n10000000000:1:1\n", 2, HUGE),
+    "huge fastrank number": (
+        lambda path: rs.read_model(path, first_feature=1),
+        b'{"SingleFeature": {"fid": 10000000000, "dir": 1}}',
+        None,
+        "fid is 10000000000",
+    ),
+    "neurons that are not there": (
+        rs.read_model,
+        b"## RankNet\n1\n1\n9999999\n0 0 1\n",
+        5,
+        "9999999 weights",
+    ),
     "half a letter": (
         rs.read_model,
         b'{"format": "\\ud800"}',

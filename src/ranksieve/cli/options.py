@@ -59,7 +59,7 @@ def written(metavar: str, text: str, default: Text = None) -> Any:
 
 
 DATA_HELP = "LETOR text, CSV or TSV (also .gz), parquet, a folder written by convert, or - for stdin."
-MODEL_HELP = "A model file of ranksieve, RankLib, LightGBM or XGBoost."
+MODEL_HELP = "A model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
 COSTS_HELP = "Feature costs by name or pattern: CSV of feature,cost[,group] or JSON."
 METRIC_HELP = "Such as ndcg@10 or map; may be repeated."
 PROFILE_HELP = "Metric conventions: letor, mslr, standard or trec."
@@ -462,6 +462,10 @@ class ScoringOptions(ReadingOptions):
     """How models read the data that they score."""
 
     missing: Annotated[Text, value("Data", "POLICY", FILLS_HELP, "the model's")] = None
+    first_feature: Annotated[
+        int | None,
+        value("Data", "N", "First feature of a fastrank model: 1, or 0 for arrays.", min=0, max=1),
+    ] = None
 
     def with_models(self, data_file: str, model_files: Sequence[str]) -> tuple[rs.Dataset, dict[str, Scorer]]:
         """Data wide enough for all models, and the models; the data name the columns of foreign models.
@@ -472,7 +476,7 @@ class ScoringOptions(ReadingOptions):
 
         files = {file: open_model(file) for file in model_files}
         data = read_data(data_file, self.missing or "keep", None, self.arguments)
-        models = {name: file.read(data.feature_names) for name, file in files.items()}
+        models = {name: file.read(data.feature_names, self.first_feature) for name, file in files.items()}
         data = wide_enough(data, max((model.n_features for model in models.values()), default=0))
         if self.missing is not None:
             models = {name: _without_policy(model) for name, model in models.items()}

@@ -16,10 +16,11 @@ from ranksieve._types import PathLike
 from ranksieve._util.files import decode_json
 from ranksieve.errors import DataError
 from ranksieve.model.boosted import BoostedModel, boosted_from_dict, is_boosted
+from ranksieve.model.fastrank import is_fastrank, read_fastrank
 from ranksieve.model.lightgbm_text import is_lightgbm, read_text
 from ranksieve.model.linear import LinearModel, model_from_dict
 from ranksieve.model.ranklib import HEADER, read_ranklib
-from ranksieve.model.score_functions import BoosterModel, Scorer, WeightedSum
+from ranksieve.model.score_functions import BoosterModel, Linear, Scorer, WeightedSum, linear_model
 from ranksieve.model.xgboost import read_content
 
 BINARY = 'is in the binary format of XGBoost; save the model as JSON with save_model("model.json")'
@@ -46,8 +47,8 @@ def is_xgboost(content: Any) -> bool:
     return isinstance(content, dict) and "learner" in content
 
 
-def read_xgboost(content: Any, name: str) -> BoosterModel:
-    """An XGBoost model; scores are before any link function, in float32 as XGBoost computes.
+def read_xgboost(content: Any, name: str, feature_names: Sequence[str] | None) -> Scorer:
+    """An XGBoost model; scores are before any link function, and of trees in float32 as XGBoost computes.
 
     If training stopped early, the best iteration is the last that counts.
     """
@@ -56,25 +57,33 @@ def read_xgboost(content: Any, name: str) -> BoosterModel:
     except ValueError as error:
         raise DataError(name, None, f"damaged XGBoost model ({error})") from None
     unnamed = model.names == tuple(f"f{j}" for j in range(len(model.names)))
-    names = () if unnamed else model.names
-    return BoosterModel(model.function, f"XGBoost {model.objective}", model.n_features, names=names)
+    names, method = () if unnamed else model.names, f"XGBoost {model.objective}"
+    if isinstance(model.function, Linear):
+        return linear_model(model.function.weight, method, names or feature_names, model.intercept)
+    return BoosterModel(model.function, method, model.n_features, names=names)
 
 
-def read_model(path: PathLike, feature_names: Sequence[str] | None = None) -> Scorer:
-    """Read a model of this package, of RankLib, LightGBM or XGBoost, whichever the file holds.
+def read_model(
+    path: PathLike, feature_names: Sequence[str] | None = None, first_feature: int | None = None
+) -> Scorer:
+    """Read a model of this package, of RankLib, fastrank, LightGBM or XGBoost, whichever the file holds.
 
     Our own are a :class:`LinearModel` or a :class:`BoostedModel`. Others' linear models become a
-    :class:`LinearModel`, those of trees a :class:`ForeignModel`; all have ``predict``.
+    :class:`LinearModel`, those of trees and networks a :class:`ForeignModel`; all have ``predict``.
 
     Parameters
     ----------
     path : path
-        A model file of ours (JSON), a RankLib model (text that begins with ``## Coordinate Ascent``, AdaRank,
-        MART, LambdaMART or Random Forests), or a model of trees that LightGBM (text) or XGBoost (JSON) saved.
+        A model file of ours (JSON), a RankLib model (text that begins with ``## Coordinate Ascent`` or the
+        name of another ranker), a fastrank model (JSON), or a model that LightGBM (text) or XGBoost (JSON)
+        saved.
     feature_names : sequence of str, optional
         The names of the columns that others' models know by number only; default f1, f2, …
+    first_feature : int, optional
+        The number of the first column in a fastrank model: 1 if it was trained on a LETOR file, 0 if on
+        arrays; needed where the model does not show it.
     """
-    return open_model(path).read(feature_names)
+    return open_model(path).read(feature_names, first_feature)
 
 
 @dataclass(frozen=True)
@@ -90,21 +99,29 @@ class ModelFile:
     @cached_property
     def own(self) -> LinearModel | BoostedModel | None:
         """The model if it is one of ours, which knows its columns by name."""
-        if isinstance(self.content, str) or is_xgboost(self.content):
+        if isinstance(self.content, str) or is_fastrank(self.content) or is_xgboost(self.content):
             return None
         if is_boosted(self.content):
             return boosted_from_dict(self.content, self.name)
         return model_from_dict(self.content, self.name)
 
-    def read(self, feature_names: Sequence[str] | None) -> Scorer:
+    def read(self, feature_names: Sequence[str] | None, first_feature: int | None) -> Scorer:
         """The model, for columns of these names."""
-        if self.own is not None:
-            return self.own
         if is_xgboost(self.content):
-            return read_xgboost(self.content, self.name)
+            return read_xgboost(self.content, self.name, feature_names)
+        if not isinstance(self.content, str):
+            return self.own or self._fastrank(feature_names, first_feature)
         if is_lightgbm(self.content):
             return read_lightgbm(self.content, self.name)
         return read_ranklib(self.content, self.name, feature_names)
+
+    def _fastrank(self, feature_names: Sequence[str] | None, first_feature: int | None) -> Scorer:
+        try:
+            return read_fastrank(self.content, feature_names, first_feature)
+        except DataError as error:
+            raise error.at(self.name) from None
+        except RecursionError:
+            raise DataError(self.name, None, "the fastrank model is nested too deeply") from None
 
 
 def open_model(path: PathLike) -> ModelFile:
@@ -120,7 +137,7 @@ def open_model(path: PathLike) -> ModelFile:
         return ModelFile(name, decode_json(text))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         reason = (
-            f"not a model file (damaged JSON: {error}); expected a model of ranksieve, LightGBM or XGBoost, "
-            "or RankLib text that begins with ##"
+            f"not a model file (damaged JSON: {error}); expected a model of ranksieve, fastrank, LightGBM or "
+            "XGBoost, or RankLib text that begins with ##"
         )
         raise DataError(name, None, reason) from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve._util.messages import shortened
@@ -45,8 +47,8 @@ class Scorer(Protocol):
 class ForeignModel:
     """A model of another program that is not linear; columns are taken by position.
 
-    Features are read as float32, as RankLib does: a threshold that equals a feature value then
-    splits as it did in training. What is missing counts 0, as there.
+    Features are read as float32, as RankLib and fastrank do: a threshold that equals a feature value then
+    splits as it did in training. What is missing counts 0, as in those programs.
     """
 
     function: ScoreFunction
@@ -185,6 +187,61 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
+class Stumps:
+    """Σ_t weight_t · [x[feature_t] > threshold_t]."""
+
+    feature: IntArray
+    threshold: FloatArray
+    weight: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        return int(self.feature.max()) + 1
+
+    def scores(self, X: Features) -> FloatArray:
+        total = np.zeros(len(X))
+        for feature, threshold, weight in zip(self.feature, self.threshold, self.weight, strict=True):
+            total += weight * (X[:, feature] > threshold)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Σ_j weight_j · x_j."""
+
+    weight: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        return len(self.weight)
+
+    def scores(self, X: Features) -> FloatArray:
+        total = np.zeros(len(X))
+        for column, weight in zip(X.T, self.weight, strict=False):
+            total += weight * column.astype(np.float64)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Layers of logistic neurons: σ(input · weights + bias), the inputs being the columns ``feature``."""
+
+    feature: IntArray
+    weights: tuple[FloatArray, ...]
+    biases: tuple[FloatArray, ...]
+
+    @property
+    def n_features(self) -> int:
+        return int(self.feature.max()) + 1
+
+    def scores(self, X: Features) -> FloatArray:
+        signal = X[:, self.feature].astype(np.float64)
+        for weights, bias in zip(self.weights, self.biases, strict=True):
+            signal = expit((signal[:, :, None] * weights).sum(axis=1) + bias)
+        return signal[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
 class WeightedSum:
     """(Σ_m weight_m · function_m) / divisor, rounded to ``dtype`` after each addition."""
 
@@ -209,3 +266,27 @@ class WeightedSum:
         for function, weight in zip(self.functions, self.weights, strict=True):
             total = (total + function.scores(X) * weight).astype(self.dtype)
         return total.astype(np.float64) / self.divisor
+
+
+@dataclass
+class TreeBuilder:
+    """Nodes in the order they are added; the first is the root."""
+
+    feature: list[int] = field(default_factory=list)
+    number: list[float] = field(default_factory=list)
+    children: list[list[int]] = field(default_factory=list)
+
+    def node(self, parent: int | None) -> int:
+        """Add a node below ``parent``, left before right."""
+        self.feature.append(LEAF)
+        self.number.append(math.nan)
+        self.children.append([])
+        if parent is not None:
+            self.children[parent].append(len(self.feature) - 1)
+        return len(self.feature) - 1
+
+    def tree(self) -> Tree:
+        """The finished tree: ``number`` is the threshold of a split and the value of a leaf."""
+        number = np.array(self.number)
+        pairs = np.array([children or [0, 0] for children in self.children], dtype=np.int64)
+        return Tree(np.array(self.feature), number, pairs[:, 0], pairs[:, 1], number)

@@ -1,4 +1,4 @@
-"""XGBoost's model files, the JSON of ``save_model``: read into trees of our own."""
+"""XGBoost's model files, the JSON of ``save_model``: read into trees or weights of our own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logit
 
 from ranksieve.errors import DataError
-from ranksieve.model.score_functions import LEAF, Tree, WeightedSum
+from ranksieve.model.score_functions import LEAF, Linear, ScoreFunction, Tree, WeightedSum
 
 LINKS: dict[str, Any] = {  # of base_score, which the file has on the scale of the labels; else none
     **dict.fromkeys(("binary:logistic", "reg:logistic"), logit),
@@ -22,7 +22,8 @@ LINKS: dict[str, Any] = {  # of base_score, which the file has on the scale of t
 class Content:
     """What a model computes, before any link function, and what it says of itself."""
 
-    function: WeightedSum
+    function: ScoreFunction
+    intercept: float
     names: tuple[str, ...]
     n_features: int
     objective: str
@@ -54,15 +55,20 @@ def _content(learner: Mapping[str, Any]) -> Content:
     if not np.isfinite(intercept):
         raise DataError(None, None, f"base_score is {base:g}, which leads to no finite score")
     booster = learner["gradient_booster"]
+    if booster["name"] == "gblinear":
+        *weights, bias = np.array(booster["model"]["weights"], dtype=np.float64)
+        if len(weights) != n_features:
+            raise DataError(None, None, f"it has {len(weights)} weights for {n_features} features")
+        return Content(Linear(np.array(weights)), intercept + bias, names, n_features, objective)
     rounds = int(learner.get("attributes", {}).get("best_iteration", -1)) + 1  # if training stopped early
     total = WeightedSum.plain([Tree.leaf(intercept), *_trees(booster, n_features, rounds)], np.float32)
-    return Content(total, names, n_features, objective)
+    return Content(total, intercept, names, n_features, objective)
 
 
 def _trees(booster: Mapping[str, Any], n_features: int, rounds: int) -> list[Tree]:
     """All trees, or those of the first rounds, with the factors of dart."""
     if booster["name"] not in ("gbtree", "dart"):
-        reason = f"the booster is {str(booster['name'])[:40]!r}; expected gbtree or dart"
+        reason = f"the booster is {str(booster['name'])[:40]!r}; expected gbtree, dart or gblinear"
         raise DataError(None, None, reason)
     model = booster.get("gbtree", booster)["model"]
     contents, factors = model["trees"], booster.get("weight_drop")

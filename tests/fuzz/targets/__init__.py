@@ -36,6 +36,7 @@ TARGETS: dict[str, Entry] = {
     "feature-log": Entry("judged", "LOG"),
     "model": Entry("models", "OURS"),
     "ranklib": Entry("models", "RANKLIB"),
+    "fastrank": Entry("models", "FASTRANK_MODELS"),
     "lightgbm": Entry("models", "LIGHTGBM", 0.5),
     "xgboost-json": Entry("models", "XGBOOST_JSON"),
     "csv": Entry("datasets", "CSV", 0.3),

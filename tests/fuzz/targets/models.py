@@ -1,4 +1,4 @@
-"""Model files: ours, and those of RankLib, LightGBM and XGBoost."""
+"""Model files: ours, and those of RankLib, fastrank, LightGBM and XGBoost."""
 
 from __future__ import annotations
 
@@ -29,6 +29,19 @@ TREES = b"""## LambdaMART
 	</tree>
 </ensemble>
 """
+NETWORK = b"## RankNet\n## x\n1 2\n1\n2\n0 0 0.1 0.2\n0 1 0.3 0.4\n0 2 0.5 0.6 0.7\n1 0 0.8\n1 1 0.9\n"
+SPLIT = {"FeatureSplit": {"fid": 1, "split": 0.5, "lhs": {"LeafNode": -1.0}, "rhs": {"LeafNode": 2.0}}}
+FASTRANK = [
+    {"Linear": {"weights": [0.0, 1.0, -2.0, 0.5, 0.0, 0.0, 1.0]}},
+    {"SingleFeature": {"fid": 2, "dir": -1.0}},
+    {"DecisionTree": SPLIT},
+    {
+        "Ensemble": {
+            "weights": [0.5, 2.0],
+            "models": [{"DecisionTree": SPLIT}, {"SingleFeature": {"fid": 2, "dir": 1}}],
+        }
+    },
+]
 
 
 def _scores(model: Any, path: Path) -> None:
@@ -49,6 +62,10 @@ def _any_model(path: Path) -> Any:
     return rs.read_model(path, DATA.feature_names)
 
 
+def _of_arrays(path: Path) -> Any:
+    return rs.read_model(path, DATA.feature_names, 1)
+
+
 OURS = Files(
     "model.json",
     _any_model,
@@ -65,10 +82,14 @@ RANKLIB = Files(
     _scores,
     examples=[
         b"## Coordinate Ascent\n## Restart = 5\n1:0.7 3:-0.2 6:0.1\n",
+        b"## Linear Regression\n## Lambda = 1.0E-10\n0:0.5 1:0.5 2:-1.0 \n",
+        b"## RankBoost\n## Iteration = 3\n2:0.1:0.5 1:-0.3:0.25 2:1.0:2.0\n",
         TREES,
         TREES.replace(b"LambdaMART", b"Random Forests"),
+        NETWORK,
     ],
 )
+FASTRANK_MODELS = Files("fastrank.json", _of_arrays, _scores, values=FASTRANK)
 LIGHTGBM = Files(
     "lightgbm.txt",
     rs.read_model,
