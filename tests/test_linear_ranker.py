@@ -15,7 +15,7 @@ from ranksieve.penalties import L1, MCP, ElasticNet, L1Ball, Penalty, Ridge
 from ranksieve.solvers import Fista, FrankWolfe, ProxNewton, Reweighted, TruncatedNewton
 from tests.refusals import refused_parameter
 
-DATA = rs.make_ranking(n_queries=40, n_features=10, n_informative=3, noise=0.5, seed=2)
+DATA = rs.make_ranking(n_queries=40, n_features=10, n_informative=3, noise=0.5, random_state=2)
 N_PAIRS = make_objective(DATA).loss.normaliser
 L1_WEIGHTS = np.array([1.0, 2.0, 0.5, 1, 1, 1, 1, 1, 1, 0.0])
 
