@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -42,117 +42,6 @@ class Point:
     at: Any
 
 
-class Features(Protocol):
-    """What solvers ask of the features of an objective."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    @property
-    def varies(self) -> BoolArray:
-        """Features that are not constant within every query."""
-
-    @property
-    def reach(self) -> FloatArray:
-        """max |x_j| of each feature as it is read."""
-
-    def keep(self, columns: IntArray) -> None:
-        """Have some columns at hand, because scores and Hessians of these will be asked for."""
-
-    def keeps(self, columns: IntArray) -> bool:
-        """Whether these columns are at hand."""
-
-    def column(self, j: int) -> Any:
-        """What one unit of the weight of feature ``j`` adds to the scores."""
-
-
-class Objective(Protocol):
-    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its (generalised) Hessian.
-
-    Scores are an array in input order, or what stands for it where the documents are: they can be added and
-    multiplied by numbers.
-    """
-
-    @property
-    def features(self) -> Features: ...
-
-    @property
-    def loss(self) -> Any:
-        """At least ``name``, ``normaliser``, ``queries``, ``dual``; ``offers`` lists the optional methods."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    @property
-    def varies(self) -> BoolArray:
-        """Features that are not constant within every query."""
-
-    @property
-    def offers(self) -> frozenset[str]:
-        """What solvers may ask for beside value and gradient."""
-
-    @property
-    def at_zero(self) -> Point:
-        """The loss at w = 0."""
-
-    def evaluate(self, w: FloatArray) -> Point:
-        """Loss at the weights ``w``."""
-
-    def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
-        """Loss at weights whose scores are known already; infinite where a score is not finite."""
-
-    def scores(self, w: FloatArray) -> Any:
-        """Xw."""
-
-    def gradient(self, point: Point) -> FloatArray:
-        """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
-
-    def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
-        """The gradient; of an entry that is certainly smaller than ``least`` perhaps a bound of its size."""
-
-    def hessian(self, point: Point, columns: IntArray) -> FloatArray:
-        """The block of the Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
-
-    def curvatures(self, point: Point) -> FloatArray:
-        """The diagonal of the Hessian."""
-
-    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
-        """The Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
-
-    def values(self, point: Point, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the loss, as a sum."""
-
-    def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the gradient, as a sum; rows are grouped by query."""
-
-    def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the Hessian block, as a sum."""
-
-    def slope_along(self, point: Point, direction_scores: Any) -> float:
-        """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
-
-    def curvature_along(self, point: Point, direction_scores: Any) -> float:
-        """Second derivative of the loss when the scores move along ``direction_scores``."""
-
-    def slopes_along(self, point: Point, direction_scores: Any) -> Callable[[float], tuple[float, float]]:
-        """A function of μ: both derivatives of the loss when the scores move by μ·direction_scores."""
-
-    def dual(self, point: Point, scale: float) -> float:
-        """Dual value of the loss at ``scale`` times the point's own dual variables."""
-
-    def gradient_error(self, point: Point) -> FloatArray:
-        """How far rounding may have moved each entry of the gradient; a constant feature's is exactly 0."""
-
-    def value_error(self, point: Point) -> float:
-        """How far rounding may have moved the loss."""
-
-    def restricted(self, columns: IntArray) -> Objective:
-        """The same loss as a function of the weights of some columns."""
-
-    def sample(self, every: int) -> Objective | None:
-        """The mean loss of every so many queries; None if it cannot be parted, or if they have no pairs."""
-
-
 @dataclass(frozen=True, eq=False)
 class HessianBlock:
     """The Hessian on some columns, of which blocks on fewer can be taken."""
@@ -170,8 +59,14 @@ class HessianBlock:
         return np.ascontiguousarray(self.values[np.ix_(places, places)])
 
 
-class BaseObjective(ABC):
-    """Formulas that are the same wherever the documents are."""
+class Objective(ABC):
+    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its (generalised) Hessian.
+
+    Scores are an array in input order, or what stands for it where the documents are: they can be added and
+    multiplied by numbers. Solvers ask ``features`` for ``varies`` and ``reach``, to ``keep`` columns that
+    will be wanted, and for a ``column``: what one unit of its weight adds to the scores. The ``loss`` has at
+    least ``name``, ``normaliser``, ``queries`` and ``dual``; its ``offers`` lists the optional methods.
+    """
 
     def __init__(self, features: Any, loss: Any) -> None:
         self.features, self.loss = features, loss
@@ -183,14 +78,17 @@ class BaseObjective(ABC):
 
     @property
     def varies(self) -> BoolArray:
+        """Features that are not constant within every query."""
         return np.asarray(self.features.varies)
 
     @property
     def offers(self) -> frozenset[str]:
+        """What solvers may ask for beside value and gradient."""
         return frozenset(self.loss.offers)
 
     @property
     def at_zero(self) -> Point:
+        """The loss at w = 0."""
         if self._at_zero is not None:
             return self._at_zero
         point = self.evaluate(np.zeros(self.n_features))
@@ -199,31 +97,84 @@ class BaseObjective(ABC):
         return point
 
     def evaluate(self, w: FloatArray) -> Point:
+        """Loss at the weights ``w``."""
         return self.evaluate_scores(w, self.scores(w))
 
     def scores(self, w: FloatArray) -> Any:
+        """Xw."""
         return self.features.scores(w)
 
     @abstractmethod
-    def evaluate_scores(self, w: FloatArray, scores: Any) -> Point: ...
+    def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
+        """Loss at weights whose scores are known already; infinite where a score is not finite."""
 
     @abstractmethod
-    def gradient(self, point: Point) -> FloatArray: ...
+    def gradient(self, point: Point) -> FloatArray:
+        """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
 
     def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
+        """The gradient; of an entry that is certainly smaller than ``least`` perhaps a bound of its size."""
         return self.gradient(point)
 
+    @abstractmethod
+    def hessian(self, point: Point, columns: IntArray) -> FloatArray:
+        """The block of the Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
+
+    @abstractmethod
+    def curvatures(self, point: Point) -> FloatArray:
+        """The diagonal of the Hessian."""
+
+    @abstractmethod
+    def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
+        """The Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+
+    @abstractmethod
+    def values(self, point: Point, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the loss, as a sum."""
+
+    @abstractmethod
+    def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the gradient, as a sum; rows are grouped by query."""
+
+    @abstractmethod
+    def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
+        """What the queries between each two cuts add to the Hessian block, as a sum."""
+
+    @abstractmethod
+    def slope_along(self, point: Point, direction_scores: Any) -> float:
+        """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
+
+    @abstractmethod
+    def curvature_along(self, point: Point, direction_scores: Any) -> float:
+        """Second derivative of the loss when the scores move along ``direction_scores``."""
+
+    @abstractmethod
+    def slopes_along(self, point: Point, direction_scores: Any) -> Callable[[float], tuple[float, float]]:
+        """A function of μ: both derivatives of the loss when the scores move by μ·direction_scores."""
+
+    @abstractmethod
+    def restricted(self, columns: IntArray) -> Objective:
+        """The same loss as a function of the weights of some columns."""
+
+    @abstractmethod
+    def sample(self, every: int) -> Objective | None:
+        """The mean loss of every so many queries; None if it cannot be parted, or if they have no pairs."""
+
     def dual(self, point: Point, scale: float) -> float:
+        """Dual value of the loss at ``scale`` times the point's own dual variables."""
         return float(self.loss.dual(point.value, point.slack, scale))
 
     def gradient_error(self, point: Point) -> FloatArray:
-        """Scores are rounded, and so are sums over pairs, whose terms may cancel almost to 0."""
+        """How far rounding may have moved each entry of the gradient; a constant feature's is exactly 0.
+
+        Scores are rounded, and so are sums over pairs, whose terms may cancel almost to 0.
+        """
         reach = np.where(self.varies, self.features.reach, 0.0)
         of_scores = ROUNDING * self._size(point) * (1.0 + self._extent(point))
         return np.asarray((of_scores + CANCELLED * self._terms(point)[0]) * reach)
 
     def value_error(self, point: Point) -> float:
-        """Also, a score may have moved a pair across its kink."""
+        """How far rounding may have moved the loss; a score may also have moved a pair across its kink."""
         extent = self._extent(point)
         of_scores, across = ROUNDING * (point.value + self._size(point) * extent), ROUNDING * (1.0 + extent)
         return of_scores + across * across + CANCELLED * self._terms(point)[1]
@@ -244,7 +195,7 @@ class BaseObjective(ABC):
         return float(np.abs(point.w) @ self.features.reach)
 
 
-class DocumentObjective(BaseObjective):
+class DocumentObjective(Objective):
     """Formulas for documents that this process reads, in memory, on disk or on a GPU."""
 
     def __init__(self, features: Any, loss: Any) -> None:
@@ -296,12 +247,6 @@ class DocumentObjective(BaseObjective):
             return self.slope_along(at, direction_scores), self.curvature_along(at, direction_scores)
 
         return evaluated
-
-    @abstractmethod
-    def slope_along(self, point: Point, direction_scores: Any) -> float: ...
-
-    @abstractmethod
-    def curvature_along(self, point: Point, direction_scores: Any) -> float: ...
 
     def _without_constants(self, hessian: FloatArray, columns: IntArray) -> FloatArray:
         """Without the rounding errors of features that are constant within every query."""

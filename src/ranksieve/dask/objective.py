@@ -21,7 +21,7 @@ from ranksieve.data.parts import Parts
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import NO_PAIRS, BoundLoss, Loss
-from ranksieve.objective import BaseObjective, HessianBlock, LocalObjective, Point
+from ranksieve.objective import HessianBlock, LocalObjective, Objective, Point
 
 KEPT_VIEWS = 2  # objectives of some columns, and points: the last ones may be asked for again
 SHARED_POINTS = 2
@@ -321,7 +321,7 @@ def parted_objective(
     return PartedObjective(data, query_weight, features, parted)
 
 
-class PartedObjective(BaseObjective):
+class PartedObjective(Objective):
     """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, as sums over parts on workers.
 
     Scores stay there: the client's name for a score vector is its weights. One round of messages evaluates
