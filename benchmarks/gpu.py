@@ -37,7 +37,6 @@ SIZES = {  # lists, documents of each, features
     "1M × 700, lists of 125": (8_000, 125, 700),
     "4M × 136, lists of 20": (200_000, 20, 136),
     "4M × 136, lists of 1,000": (4_000, 1_000, 136),
-    "4M × 136, lists of 10,000": (400, 10_000, 136),
 }
 EVERY = 7  # of so many points, one gap is computed by the processor
 CROSSOVER = (16, 64, 256, 1_000, 4_000)  # lists of 125

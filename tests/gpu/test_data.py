@@ -117,17 +117,6 @@ def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
     assert "(4 GB for features, 1 GB for documents)" in info.value.reason
 
 
-def test_long_lists_take_more(monkeypatch):
-    asked = []
-    monkeypatch.setattr("ranksieve.gpu.matrix.check_memory", lambda place, needed: asked.append(needed))
-    for n_docs in (8192, 8193):
-        data = rs.Dataset(np.zeros((n_docs, 3), np.float32), np.arange(n_docs) % 2, np.zeros(n_docs))
-        on_device(data, "cuda")
-    few, many = asked
-    assert few == {"features": 12 * 8192, "documents": 96 * 8192}
-    assert many["lists of more than 8,192"] == 2500 * 8193
-
-
 def test_arrays_of_other_libraries(small):
     import torch
 

@@ -11,8 +11,7 @@ from ranksieve.losses import SquaredHinge
 from ranksieve.objective import make_objective
 from tests.conftest import random_dataset
 
-KINDS = ("plain", "weights of documents", "weights of levels", "sorted", "sorted with weights", "many labels",
-         "tiles", "float16")  # fmt: skip
+KINDS = ("plain", "weights of documents", "weights of levels", "many labels", "tiles", "float16")
 
 
 class Case:
@@ -22,14 +21,12 @@ class Case:
         rng = np.random.default_rng(seed)
         data = random_dataset(seed=seed, n_queries=8, n_features=7, longest=40, n_levels=4)
         y = rng.permutation(len(data)).astype(float) // 3 if kind == "many labels" else data.y
-        weighted = kind in ("weights of documents", "weights of levels", "sorted with weights")
+        weighted = kind in ("weights of documents", "weights of levels")
         data = Dataset(
             data.X.astype(np.float32), y, data.qid,
             document_weight=rng.uniform(0.5, 2.0, len(data)) if weighted else None,
         )  # fmt: skip
         loss = SquaredHinge(np.arange(16.0).reshape(4, 4) + 1.0 if kind == "weights of levels" else None)
-        if kind.startswith("sorted"):
-            monkeypatch.setattr("ranksieve.gpu.objective.TILED", 12)
         if kind in ("tiles", "weights of levels"):
             monkeypatch.setattr("ranksieve.gpu.features.SHORT", (16,))
             monkeypatch.setattr("ranksieve.gpu.loss.HESSIAN_COLUMNS", 16)

@@ -14,7 +14,6 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.gpu import kernels
 
 SHORT = (16, 32, 64, 128)  # documents up to which one program has all of a list
-TILED = 8192  # documents up to which all pairs of a list are looked at; sorting takes less time beyond
 
 
 @dataclass(frozen=True)
@@ -38,23 +37,18 @@ class Tasks:
 
 
 class Lists:
-    """Queries whose documents are together, on a GPU.
+    """Queries whose documents are together, on a GPU; ``tasks`` are those of lists of similar length."""
 
-    ``tasks`` are those of lists of similar length; in ``long`` are the numbers of queries that are sorted.
-    """
-
-    def __init__(self, offsets: IntArray, device: Any, tiled: int = TILED) -> None:
+    def __init__(self, offsets: IntArray, device: Any) -> None:
         self.device, self.sizes, self.host_offsets = device, np.diff(offsets), offsets
         self.n_queries, self.n_rows = len(self.sizes), int(offsets[-1])
         self.offsets = self.moved(offsets)
         self.tasks: list[Tasks] = []
-        edges = [1, *(most for most in SHORT if most < tiled), tiled]
-        for least, most in pairwise(edges):
+        for least, most in pairwise((1, *SHORT, np.inf)):
             queries = np.flatnonzero((self.sizes > least) & (self.sizes <= most))
             if len(queries):
                 rows = next((one for one in SHORT if one >= most), SHORT[-1])
                 self.tasks.append(self._tasks(queries, rows))
-        self.long = np.flatnonzero(self.sizes > tiled)
 
     @cached_property
     def query_of_row(self) -> Any:
@@ -82,7 +76,7 @@ class Lists:
 
     def of_queries(self, by_task: list[Any]) -> Any:
         """Sums over the tasks of each query, of numbers (tasks × …) of the tasks of each length."""
-        width = by_task[0].shape[1:] if by_task else ()
+        width = by_task[0].shape[1:]
         total = torch.zeros((self.n_queries, *width), dtype=torch.float64, device=self.device)
         for tasks, values in zip(self.tasks, by_task, strict=True):
             if tasks.blocks is not None:

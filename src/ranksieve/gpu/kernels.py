@@ -1,4 +1,4 @@
-"""Triton kernels for features, scans, pairs and Hessians; sums have a fixed order."""
+"""Triton kernels for features, pairs and Hessians; sums have a fixed order."""
 
 from __future__ import annotations
 
@@ -95,20 +95,6 @@ def prepared_sums(X, columns, weights, centre, scale, fill, out, n_rows, stride,
         x = tl.where(x == x, x, tl.load(fill + k))
         total += tl.load(weights + k) * ((x - tl.load(centre + k)) / tl.load(scale + k))
     tl.store(out + rows, total, there)
-
-
-@triton.jit
-def running_sums(values, starts, out, n_entries, BLOCK: tl.constexpr):
-    """Of each row of ``values`` the sum down to each entry, from the start of its group on."""
-    group, row = tl.program_id(0), tl.program_id(1).to(tl.int64) * n_entries
-    begin, end = tl.load(starts + group), tl.load(starts + group + 1)
-    before = tl.zeros((1,), tl.float64)
-    for start in range(begin, end, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        there = at < end
-        x = tl.load(values + row + at, there, 0.0)
-        tl.store(out + row + at, tl.cumsum(x, 0) + before, there)
-        before += tl.sum(x, 0)
 
 
 @triton.jit

@@ -30,7 +30,6 @@ ROUNDED = (
 )
 BLOCK_BYTES = 2**28  # of rows that are copied at a time
 OF_A_DOCUMENT = 12 * 8  # bytes: scores, gradients and what else has a number for each document
-OF_A_SORTED_DOCUMENT = 2500  # bytes: running sums of 17 numbers, and columns of Hessians, of some dozens
 
 
 class DeviceMatrix(StreamedMatrix):
@@ -120,12 +119,8 @@ def on_gpu(X: Matrix, queries: Queries, device: str, origin: AnyArray | None = N
         return X if queries.contiguous else X.taken(queries.order)
     import torch
 
-    from ranksieve.gpu.features import TILED
-
     n_rows, n_columns = X.shape
     needed = {"features": 4 * n_rows * n_columns, "documents": OF_A_DOCUMENT * n_rows}
-    if n_sorted := int(queries.sizes[queries.sizes > TILED].sum()):
-        needed[f"lists of more than {TILED:,}"] = OF_A_SORTED_DOCUMENT * n_sorted
     check_memory(place, needed)
     values = torch.empty((n_rows, n_columns), dtype=torch.float32, device=place)
     query = queries.query_of_grouped if origin is not None else None

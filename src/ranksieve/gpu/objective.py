@@ -13,7 +13,7 @@ from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.inputs import check_features
 from ranksieve.data.queries import Queries, queries_in_order
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.features import TILED, DeviceFeatures, Lists
+from ranksieve.gpu.features import DeviceFeatures, Lists
 from ranksieve.gpu.loss import DeviceSquaredHinge, DeviceValue, Hessians
 from ranksieve.gpu.matrix import DeviceMatrix
 from ranksieve.losses import SquaredHinge
@@ -126,8 +126,7 @@ def device_objective(data: Dataset, loss: Loss, query_weight: FloatArray | None)
         table = checked_table(table)
         checked_levels(y, len(table))
     device = matrix.values.device
-    longest = TILED if table is None else queries.n_rows  # sorting does not know weights of pairs of labels
-    lists = Lists(queries.offsets, device, longest)
+    lists = Lists(queries.offsets, device)
     features = DeviceFeatures(matrix.values, lists)
     check_features(features.spread, features.reach, data.feature_names)
     weight = checked_query_weight(query_weight, queries.n_queries)
