@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -33,7 +34,6 @@ from ranksieve.data.matrix import (
     spread_and_largest,
 )
 from ranksieve.io import batches, folder_writer
-from ranksieve.io.folder_writer import block_starts
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import QUICK, process, refused, run
@@ -85,10 +85,10 @@ def assert_same(opened, data):
         raise AssertionError(f"{hidden} was left behind")
 
 
-def letor_text(seed, n=60, text_ids=False, comments=False, nulls=False, growing=False, scattered=False):
+def letor_text(seed, n=60, text_ids=False, comments=False, nulls=False, growing=False, first=0):
     """LETOR lines of few queries."""
     rng, lines = np.random.default_rng(seed), []
-    queries = rng.integers(0, 9, n) if scattered else np.sort(rng.integers(0, 9, n))
+    queries = first + np.sort(rng.integers(0, 9, n))
     for row, query in enumerate(queries):
         width = 2 + row // 8 if growing else 4
         chosen = np.sort(rng.permutation(width)[: rng.integers(1, width + 1)])
@@ -101,7 +101,7 @@ def letor_text(seed, n=60, text_ids=False, comments=False, nulls=False, growing=
     return "\n".join(lines) + "\n"
 
 
-OPTIONS = ("text_ids", "comments", "nulls", "growing", "scattered")
+OPTIONS = ("text_ids", "comments", "nulls", "growing")
 
 
 # --- The same data as in memory ----------------------------------------------------------------------------
@@ -125,19 +125,25 @@ def test_letor_text_of_any_kind(small_blocks, seed):
 def test_many_files_of_text_make_one_data_set(small_blocks, seed):
     names = [f"part{k}.txt" for k in range(4)]
     for k, name in enumerate(names):
-        text = letor_text(10 * seed + k, n=1 + 12 * k, comments=k == 2, growing=k == 1, text_ids=seed == 5)
+        text = letor_text(
+            10 * seed + k, 1 + 12 * k, comments=k == 2, growing=k == 1, text_ids=seed == 5, first=9 * k
+        )
         Path(name).write_text(text)
     assert_same(rs.convert_dataset(names, "out.ranksieve"), rs.read_letor(names))
 
 
 @pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean", "keep"])
-@pytest.mark.parametrize("scattered", [False, True])
-def test_missing_values(small_blocks, policy, scattered):
-    Path("a.txt").write_text(letor_text(3, nulls=True, scattered=scattered))
-    opened = rs.convert_dataset("a.txt", "out.ranksieve", missing=policy)
+def test_missing_values(small_blocks, policy):
+    Path("a.txt").write_text(letor_text(3, nulls=True))
     expected = grouped(rs.read_letor("a.txt", missing=policy))
-    np.testing.assert_allclose(np.asarray(opened.X), expected.X, rtol=1e-14)
-    assert opened.n_docs == 60
+    for source in ("a.txt", rs.read_letor("a.txt")):
+        if policy == "column_mean" and source == "a.txt":
+            with refused_parameter("missing", policy):
+                rs.convert_dataset(source, "out.ranksieve", missing=policy)
+            continue
+        opened = rs.convert_dataset(source, "out.ranksieve", missing=policy)
+        np.testing.assert_allclose(np.asarray(opened.X), expected.X, rtol=1e-14)
+        assert opened.n_docs == 60
 
 
 @pytest.mark.parametrize("n_features", [4, 9])
@@ -152,11 +158,9 @@ def test_one_document(small_blocks):
     assert_same(rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt"))
 
 
-@pytest.mark.parametrize("scattered", [False, True])
-def test_one_huge_query(small_blocks, scattered):
+def test_one_huge_query(small_blocks):
     rng = np.random.default_rng(0)
     qid = np.repeat([1, 2, 3, 4], [2, 500, 3, 3])
-    qid = rng.permutation(qid) if scattered else qid
     rs.write_letor(rs.Dataset(rng.normal(size=(508, 3)), rng.integers(0, 3, 508), qid), "a.txt")
     opened = rs.convert_dataset("a.txt", "out.ranksieve")
     assert_same(opened, rs.read_letor("a.txt"))
@@ -185,11 +189,24 @@ def test_a_name_that_no_header_can_hold_leaves_the_folder_that_is_there(here):
     assert_same(rs.open_dataset("d.ranksieve"), data)
 
 
-def test_another_order_of_rows_is_told():
+def block_starts(sizes, most):
+    """Where blocks of whole queries begin, and the end: at most so many rows each, or one longer query."""
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    starts, query = [0], 0
+    while query < len(sizes):
+        query = max(query + 1, int(np.searchsorted(offsets, offsets[query] + most, side="right")) - 1)
+        starts.append(int(offsets[query]))
+    return np.array(starts)
+
+
+def test_rows_of_a_query_must_be_together_in_a_file():
     Path("a.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
+    with refused_data("a.txt") as info:
+        rs.convert_dataset("a.txt", "out.ranksieve")
+    assert "query 1 comes back" in info.value.reason
     with pytest.warns(UserWarning, match=r"a\.txt: "):
-        opened = rs.convert_dataset("a.txt", "out.ranksieve")
-    assert opened.X[:, 0].tolist() == [1, 3, 2]
+        rs.write_dataset(rs.read_dataset("a.txt"), "out.ranksieve")
+    assert rs.open_dataset("out.ranksieve").X[:, 0].tolist() == [1, 3, 2]
 
 
 def test_default_blocks_have_about_16384_rows():
@@ -206,14 +223,14 @@ def test_default_blocks_have_about_16384_rows():
 def test_wide_blocks_have_fewer_rows(small_blocks, monkeypatch, seed):
     monkeypatch.setattr(folder_writer, "BLOCK_ROWS", 40)
     monkeypatch.setattr(folder_writer, "BLOCK_CELLS", 60)
-    Path("a.txt").write_text(letor_text(seed, growing=True, comments=True, scattered=seed == 3))
+    Path("a.txt").write_text(letor_text(seed, growing=True, comments=True))
     opened = rs.convert_dataset("a.txt", "out.ranksieve")
     assert_same(opened, rs.read_letor("a.txt"))
     assert len(opened.X.starts) > 4
 
 
 def test_standard_input(small_blocks, monkeypatch):
-    text = letor_text(2, scattered=True)
+    text = letor_text(2)
     Path("a.txt").write_text(text)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert_same(rs.convert_dataset("-", "out.ranksieve"), rs.read_letor("a.txt"))
@@ -253,7 +270,8 @@ def frame(seed, n=40, ids="int", doc_ids=None, comments=False, kind=np.float64, 
 def test_parquet(small_blocks, monkeypatch, options):
     pq.write_table(frame(5, **options), "a.parquet", row_group_size=11)
     data = rs.read_dataset("a.parquet")
-    assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), data)
+    if not options.get("scattered"):
+        assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), data)
     rs.write_dataset(data, "b.ranksieve")
     assert_same(rs.open_dataset("b.ranksieve"), data)
     assert_same(rs.convert_dataset(rs.open_dataset("b.ranksieve"), "c/"), data)
@@ -264,13 +282,15 @@ def test_parquet(small_blocks, monkeypatch, options):
 
 def test_many_parquet_files_in_another_order_of_columns(small_blocks):
     first, second = frame(1, ids="int32", kind=np.float32), frame(2, n=25, ids="int")
+    second = second.set_column(1, "qid", pc.add(second["qid"], 100))
     pq.write_table(first, "a.parquet")
     pq.write_table(second.select(second.column_names[::-1]), "b.parquet")
     opened = rs.convert_dataset(["a.parquet", "b.parquet"], "out.ranksieve")
     data = rs.from_frame(pa.concat_tables([first, second], promote_options="permissive"))
     assert_same(opened, data)
     assert opened.X.dtype == np.float64
-    single = rs.convert_dataset(["a.parquet", "a.parquet"], "out.ranksieve")
+    pq.write_table(first.set_column(1, "qid", pc.add(first["qid"], 100)), "c.parquet")
+    single = rs.convert_dataset(["a.parquet", "c.parquet"], "out.ranksieve")
     assert single.X.dtype == np.float32
     assert rs.convert_dataset("a.parquet", "out.ranksieve", dtype="float64").X.dtype == np.float64
 
@@ -453,7 +473,7 @@ GOOD = letor_text(0, n=30)
         (GOOD.encode() + b"1 qid:1 1:NULL\n", 31, "missing"),
         (GOOD.encode() + b"x qid:1 1:1\n", 31, "label is 'x'"),
         (GOOD.encode() + b"1 qid:1 0:1\n", 31, "'0:1'"),
-        (gzip.compress(GOOD.encode() * 50)[:-20], None, "gzip"),
+        (gzip.compress(letor_text(0, n=2000).encode())[:-20], None, "gzip"),
         (b"\x1f\x8bnot gzip", None, "corrupt"),
     ],
 )
@@ -561,7 +581,7 @@ def test_an_old_data_set_is_replaced_whole(small_blocks):
     assert sorted(os.listdir()) == ["a.txt", "b.txt", "out.ranksieve"]
 
 
-@pytest.mark.parametrize("step", ["_write_block", "_regroup", "_write_header", "_add_texts"])
+@pytest.mark.parametrize("step", ["_write_block", "_write_header", "_add_texts"])
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt, OSError(28, "No space left on device"), ValueError("no")]
 )
@@ -569,7 +589,7 @@ def test_an_old_data_set_is_replaced_whole(small_blocks):
 def test_an_interrupted_conversion_leaves_the_old_or_nothing(
     small_blocks, monkeypatch, step, error, existing
 ):
-    Path("a.txt").write_text(letor_text(0, scattered=True, comments=True, text_ids=True))
+    Path("a.txt").write_text(letor_text(0, comments=True, text_ids=True))
     Path("b.txt").write_text(GOOD)
     if existing:
         rs.convert_dataset("b.txt", "out.ranksieve")
@@ -702,7 +722,7 @@ with open("/proc/self/status") as status:  # unlike ru_maxrss, not at least what
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to measure memory")
-@pytest.mark.parametrize("kind", ["letor", "scattered", "parquet"])
+@pytest.mark.parametrize("kind", ["letor", "parquet"])
 @pytest.mark.full
 def test_memory_does_not_grow_with_the_file(here, kind):
     rng = np.random.default_rng(0)
@@ -712,8 +732,6 @@ def test_memory_does_not_grow_with_the_file(here, kind):
     peaks = []
     for copies in (15, 60):  # 13 and 53 MB of text
         qid = np.repeat(np.arange(copies * 100), 20)
-        if kind == "scattered":
-            qid = rng.permutation(qid)
         if kind == "parquet":
             name = f"{copies}.parquet"
             X = np.tile(rng.random((2000, 40)), (copies, 1))
@@ -788,7 +806,10 @@ def test_convert_on_the_command_line(trained):
     assert rs.open_dataset("again").X.dtype == np.float32
     assert rs.read_dataset("again/").X.dtype == np.float32
     assert fingerprint(rs.read_dataset("back.parquet")) == fingerprint(rs.read_letor("d.txt"))
-    run("convert", "d.txt", "d.txt", "d.txt", "three.ranksieve", "--n-features", "8")
+    text = Path("d.txt").read_text()
+    for k in (1, 2):
+        Path(f"d{k}.txt").write_text(text.replace("qid:", f"qid:{k}0"))
+    run("convert", "d.txt", "d1.txt", "d2.txt", "three.ranksieve", "--n-features", "8")
     assert rs.open_dataset("three.ranksieve").X.shape == (3 * trained.n_docs, 8)
     run("convert", "again/", "again/", "--dtype", "float64")
     assert rs.open_dataset("again").X.dtype == np.float64

@@ -53,6 +53,14 @@ class TextColumn(Sequence[str]):
         self.begins = begins
         self.ends = ends
 
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> TextColumn:
+        """Strings in a block of their own."""
+        parts = [text.encode("utf-8", errors="surrogateescape") for text in texts]
+        ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        block = np.frombuffer(b"".join(parts), dtype=np.uint8)
+        return cls(block, np.concatenate(([0], ends[:-1])), ends)
+
     def __len__(self) -> int:
         return len(self.begins)
 

@@ -19,7 +19,7 @@ from ranksieve.data.matrix import first_place, is_sparse
 from ranksieve.data.queries import as_id_array, ids_from_text, text_array
 from ranksieve.errors import DataError
 from ranksieve.io.folder import NUMBER_KINDS, is_folder_dataset
-from ranksieve.io.folder_writer import Batch, FolderWriter, text_column
+from ranksieve.io.folder_writer import Batch, FolderWriter
 from ranksieve.io.frames import (
     NOT_UTF8,
     ColumnChoice,
@@ -155,7 +155,13 @@ def _plain_bytes(paths: Sequence[PathLike]) -> int:
 
 
 def dataset_source(data: Dataset, dtype: Any, progress: Progress | None = None) -> Source:
-    """The rows of a data set that is open or in memory."""
+    """The rows of a data set that is open or in memory, query by query."""
+    if not data.queries.contiguous:
+        warn_caller(
+            f"{data.source or 'the data'}: the rows of some queries are not together; the folder has them "
+            "query by query, in another order"
+        )
+        data = data.select_rows(data.queries.order)
     kind = np.dtype(data.X.dtype if dtype is None else dtype)
     about = {"source": data.source, "profile": data.profile}
     if data.truth is not None:
@@ -194,7 +200,7 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
 
 
 def _texts(column: Sequence[Any]) -> TextColumn:
-    return column if isinstance(column, TextColumn) else text_column([str(one) for one in column])
+    return column if isinstance(column, TextColumn) else TextColumn.of([str(one) for one in column])
 
 
 def doc_id_column(ids: Sequence[Any]) -> TextColumn | WithGaps | AnyArray:
@@ -210,7 +216,7 @@ def doc_id_column(ids: Sequence[Any]) -> TextColumn | WithGaps | AnyArray:
         if least >= -(2**63) and most < 2**63:
             numbers = np.array([0 if one is None else one for one in ids], dtype=np.int64)
             return WithGaps(numbers, gaps) if gaps.any() else numbers
-    texts = text_column(["" if one is None else str(one) for one in ids])
+    texts = TextColumn.of(["" if one is None else str(one) for one in ids])
     return WithGaps(texts, gaps) if gaps.any() else texts
 
 
@@ -405,19 +411,20 @@ def write_folder(dataset: Dataset, path: PathLike) -> None:
 def write_source(source: Source, path: PathLike, missing: str) -> None:
     """Write all documents of a source into a folder."""
     name = source.about["source"]
-    with atomic_folder(path, is_folder_dataset) as place, FolderWriter(place, source.dtype) as writer:
+    with (
+        atomic_folder(path, is_folder_dataset) as place,
+        FolderWriter(place, source.dtype, missing) as writer,
+    ):
         for batch in source.batches:
             if missing == "error":
                 _refuse_missing(batch, writer.n_docs, source)
-            writer.add(batch)
+            try:
+                writer.add(batch)
+            except DataError as error:
+                raise error.at(name) from None
         if writer.n_docs == 0:
             raise DataError(name, None, "holds no documents")
-        if writer.scattered:
-            warn_caller(
-                f"{name or 'the data'}: the rows of some queries are not together; the folder has them query "
-                "by query, in another order"
-            )
-        writer.finish(source.names(writer.width), source.ids, missing, source.about, source.empty_comments)
+        writer.finish(source.names(writer.width), source.ids, source.about, source.empty_comments)
 
 
 def _refuse_missing(batch: Batch, first: int, source: Source) -> None:

@@ -26,7 +26,7 @@ from ranksieve.io.frames import COLUMN_OPTIONS, ColumnChoice, read_parquet, writ
 from ranksieve.io.letor import check_width, read_letor, write_letor
 from ranksieve.io.ltr_log import read_ltr_log
 from ranksieve.io.text_files import PARQUET_MAGIC, first_bytes, source_name
-from ranksieve.prepare.missing import check_policy
+from ranksieve.prepare.missing import FILLS, check_policy, fill_missing
 
 
 class FileFormat(NamedTuple):
@@ -129,9 +129,9 @@ def convert_dataset(
     """Write data of any size into a folder, and open it as :func:`open_dataset` does.
 
     The input is read once. Memory holds a few blocks of 16,384 rows, the longest query and the ids of the
-    queries, whatever the size of the input. If the rows of a query are not together, they are brought
-    together through a temporary file of the size of the features, beside the output. The folder appears
-    whole or not at all; one that holds a data set already is replaced, any other is refused.
+    queries, whatever the size of the input. LETOR text and parquet must have the rows of each query
+    together. The folder appears whole or not at all; one that holds a data set already is replaced, any other
+    is refused.
 
     Parameters
     ----------
@@ -143,7 +143,8 @@ def convert_dataset(
     dtype : float32 or float64, optional
         Type of the features; default: float64 for text, that of the columns of parquet.
     missing : {"keep", "error", "zero", "query_min", "column_mean"}
-        What becomes of missing values, see :func:`fill_missing`; rankers deal with those that are kept.
+        What becomes of missing values, see :func:`fill_missing`; rankers deal with those that are kept. A
+        mean needs all rows at once, so it is not for LETOR text and parquet.
     n_features : int, optional
         Number of columns of LETOR text; default: the largest index.
     progress : callable, optional
@@ -169,7 +170,8 @@ def _source(
     options: dict[str, Any],
 ) -> Source:
     if isinstance(given, Dataset):
-        return dataset_source(given, dtype, progress)
+        filled = fill_missing(given, missing) if missing in FILLS else given
+        return dataset_source(filled, dtype, progress)
     paths = [given] if isinstance(given, str | os.PathLike) else list(given)
     for path in paths:
         check_options(path, options)
@@ -184,6 +186,9 @@ def _source(
         raise ParameterError(
             "n_features", n_features, "is for LETOR text only; other data have columns of their own"
         )
+    if missing == "column_mean" and reader in (read_letor, read_parquet):
+        reason = "needs all rows at once; keep missing values here, and choose `missing` where you fit"
+        raise ParameterError("missing", missing, reason)
     if reader is read_letor:
         check_width(n_features)
         names = options.pop("names", None)
@@ -192,4 +197,4 @@ def _source(
         return letor_source(paths, n_features, dtype, missing == "error", progress, names)
     if reader is read_parquet:
         return parquet_source(paths, dtype, progress, ColumnChoice(**options))
-    return dataset_source(reader(paths[0], **options), dtype, progress)
+    return dataset_source(reader(paths[0], missing=missing, **options), dtype, progress)

@@ -26,7 +26,6 @@ from ranksieve.io.text_files import profile_of_files, source_name
 from ranksieve.prepare.missing import check_policy, fill_missing
 
 STREAM_BYTES = 1 << 21
-WHOLE_FILE = "column_mean"  # the one policy that must see every row first
 
 
 def stream_letor(
@@ -60,7 +59,7 @@ def stream_letor(
         Bytes of text read at a time.
     """
     check_policy(missing)
-    if missing == WHOLE_FILE:
+    if missing == "column_mean":
         reason = (
             "needs the whole file, but a stream reads a part at a time; choose `missing='zero'` or "
             "`missing='query_min'`"

@@ -17,10 +17,9 @@ from ranksieve._types import PathLike
 from ranksieve._util.files import decode_json
 from ranksieve._util.messages import warn_caller
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
-from ranksieve.data.dataset import Dataset
+from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.features import as_sign
 from ranksieve.errors import DataError, ParameterError, shown
-from ranksieve.io.folder_writer import text_column
 from ranksieve.io.text_files import (
     Place,
     cells_of,
@@ -240,7 +239,7 @@ def with_query_texts(data: Dataset, queries: PathLike | Mapping[str, str]) -> Da
         raise ParameterError("queries", queries, reason) if given else DataError(name, None, reason)
     if lacking:
         warn_caller(f"{name}: has no text for {len(lacking)} of {len(ids)} queries, such as {lacking[0]}")
-    column = text_column([texts.get(query, "") for query in ids])
+    column = TextColumn.of([texts.get(query, "") for query in ids])
     data.texts[QUERY] = column[data.queries.of_rows(np.arange(data.n_queries))]
     return data
 
