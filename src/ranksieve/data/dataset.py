@@ -89,26 +89,6 @@ class TextColumn(Sequence[str]):
         return f"TextColumn([{shown}{', …' if len(self) > 3 else ''}], {len(self)} strings)"
 
 
-class WithGaps(Sequence[Any]):
-    """The values of a column, None where ``gaps`` says so."""
-
-    def __init__(self, values: Sequence[Any] | AnyArray, gaps: BoolArray) -> None:
-        self.values, self.gaps = values, gaps
-
-    def __len__(self) -> int:
-        return len(self.gaps)
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice | AnyArray) -> WithGaps: ...
-    def __getitem__(self, index: int | slice | AnyArray) -> Any:
-        values: Any = self.values
-        if isinstance(index, slice) or np.ndim(index) > 0:
-            return WithGaps(values[index], self.gaps[index])
-        return None if self.gaps[index] else values[index]
-
-
 FINGERPRINT_DIGITS = 16
 ALL_ROWS = slice(None)
 MISSING_ADVICE = "choose `missing='zero'`, `missing='query_min'` or `missing='column_mean'`, or fill it"
@@ -334,7 +314,7 @@ def take_rows(values: Any, index: IntArray | slice) -> Any:
     """Some entries of a column that has one per row, if there is such a column."""
     if values is None or (isinstance(index, slice) and index == ALL_ROWS):
         return values
-    if isinstance(values, np.ndarray | TextColumn | WithGaps):
+    if isinstance(values, np.ndarray | TextColumn):
         return values[index]
     return values[index] if isinstance(index, slice) else [values[i] for i in index]
 

@@ -13,7 +13,7 @@ import numpy as np
 from ranksieve._types import AnyArray, IntArray, PathLike
 from ranksieve._util.files import atomic_folder
 from ranksieve._util.messages import warn_caller
-from ranksieve.data.dataset import Dataset, TextColumn, WithGaps, take_rows
+from ranksieve.data.dataset import Dataset, TextColumn, take_rows
 from ranksieve.data.inputs import as_document_weight, as_labels, numbered_names
 from ranksieve.data.matrix import first_place, is_sparse
 from ranksieve.data.queries import as_id_array, ids_from_text, text_array
@@ -179,8 +179,7 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
     queries, step = data.queries, rows_of_batch(data.n_features)
     ids = queries.ids.tolist()
     query_of = queries.of_rows(np.arange(queries.n_queries))
-    comments = None if data.comments is None else _texts(data.comments)
-    doc_ids = None if data.doc_ids is None else doc_id_column(data.doc_ids)
+    comments, doc_ids = (None if texts is None else _texts(texts) for texts in (data.comments, data.doc_ids))
     texts = {name: _texts(column) for name, column in data.texts.items()}
     for first in range(0, data.n_docs, step):
         rows = slice(first, min(first + step, data.n_docs))
@@ -200,24 +199,9 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
 
 
 def _texts(column: Sequence[Any]) -> TextColumn:
-    return column if isinstance(column, TextColumn) else TextColumn.of([str(one) for one in column])
-
-
-def doc_id_column(ids: Sequence[Any]) -> TextColumn | WithGaps | AnyArray:
-    """Document ids as numbers if all of them are whole numbers, else as texts; None is a gap."""
-    if isinstance(ids, TextColumn | WithGaps):
-        return ids
-    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-        return ids
-    gaps = np.array([one is None for one in ids], dtype=bool)
-    present = [one for one in ids if one is not None]
-    if present and all(isinstance(one, int | np.integer) for one in present):
-        least, most = min(present), max(present)
-        if least >= -(2**63) and most < 2**63:
-            numbers = np.array([0 if one is None else one for one in ids], dtype=np.int64)
-            return WithGaps(numbers, gaps) if gaps.any() else numbers
-    texts = TextColumn.of(["" if one is None else str(one) for one in ids])
-    return WithGaps(texts, gaps) if gaps.any() else texts
+    if isinstance(column, TextColumn):
+        return column
+    return TextColumn.of(["" if one is None else str(one) for one in column])
 
 
 # --- Shared ------------------------------------------------------------------------------------------------
@@ -262,13 +246,12 @@ DEFAULT_CHOICE = ColumnChoice()
 
 
 class _Part(NamedTuple):
-    """One file: its columns, the types of its ids, and how many rows it has."""
+    """One file: its columns, the type of its query ids, and how many rows it has."""
 
     name: str
     columns: Columns
     single: bool
     query_kind: np.dtype[Any]
-    doc_kind: np.dtype[Any] | None
     n_rows: int
 
 
@@ -288,9 +271,7 @@ def parquet_source(
         _check_same_columns(parts[0], part)
     single = all(part.single for part in parts)
     kind = np.dtype((np.float32 if single else np.float64) if dtype is None else dtype)
-    query_kind = _common("query", [(part.name, part.query_kind) for part in parts])
-    doc_kinds = [(part.name, part.doc_kind) for part in parts if part.doc_kind is not None]
-    columns, doc_kind = parts[0].columns, _common("document", doc_kinds) if doc_kinds else None
+    query_kind, columns = _common_kind(parts), parts[0].columns
 
     def batches() -> Iterator[Batch]:
         done, total = 0, sum(part.n_rows for part in parts)
@@ -299,7 +280,7 @@ def parquet_source(
             with open_parquet(path) as file:
                 for table in _tables(file, columns):
                     with in_file(part.name):
-                        batch = _batch(table, columns, kind, doc_kind, first)
+                        batch = _batch(table, columns, kind, first)
                     yield batch
                     first += table.num_rows
                     done += table.num_rows
@@ -317,8 +298,7 @@ def _part(path: PathLike, choice: ColumnChoice) -> _Part:
         columns, table = columns_of(without_index(file.schema_arrow.empty_table()), choice)
         weights_of(table, columns)
         single = features_of(table, columns.features).dtype == np.float32
-        doc_kind = None if columns.doc_id is None else _kind_of(table[columns.doc_id])
-        return _Part(name, columns, single, _kind_of(table[columns.qid]), doc_kind, file.metadata.num_rows)
+        return _Part(name, columns, single, _kind_of(table[columns.qid]), file.metadata.num_rows)
 
 
 def _kind_of(column: Any) -> np.dtype[Any]:
@@ -340,15 +320,16 @@ def _check_same_columns(first: _Part, other: _Part) -> None:
             raise DataError(lacking.name, None, reason)
 
 
-def _common(what: str, kinds: Sequence[tuple[str, np.dtype[Any]]]) -> np.dtype[Any]:
-    """The type that holds the ids of all files as they are."""
-    first, common = kinds[0]
-    for name, kind in kinds:
+def _common_kind(parts: Sequence[_Part]) -> np.dtype[Any]:
+    """The type that holds the query ids of all files as they are."""
+    common = parts[0].query_kind
+    for part in parts:
+        kind = part.query_kind
         mixed = {kind.kind, common.kind}
         if len(mixed) > 1 and (mixed != {"i", "u"} or np.result_type(kind, common).kind == "f"):
             here, there = ("text" if one == TEXT else one.name for one in (kind, common))
-            reason = f"its {what} ids are {here}, but those of {first} are {there}; make them of one kind"
-            raise DataError(name, None, reason)
+            reason = f"its query ids are {here}, but those of {parts[0].name} are {there}; make them alike"
+            raise DataError(part.name, None, reason)
         common = np.result_type(kind, common)
     return TEXT if common.kind == "U" else common
 
@@ -363,27 +344,17 @@ def _tables(file: Any, columns: Columns) -> Iterator[Any]:
                 yield arrow.Table.from_batches([rows])
 
 
-def _batch(
-    table: Any, columns: Columns, dtype: np.dtype[Any], doc_kind: np.dtype[Any] | None, first: int
-) -> Batch:
+def _batch(table: Any, columns: Columns, dtype: np.dtype[Any], first: int) -> Batch:
     rows = as_table(table)
     X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
     y = as_labels(numbers_of(rows[columns.label], "label"), table.num_rows, first)
     ids, sizes = runs_of(as_id_array(ids_of(rows[columns.qid]), first))
-    comments = None if columns.comment is None else _parquet_texts(table[columns.comment])
-    doc_ids = None if doc_kind is None else _doc_ids(table[columns.doc_id], rows[columns.doc_id], doc_kind)
+    comments, doc_ids = (
+        None if name is None else _parquet_texts(table[name]) for name in (columns.comment, columns.doc_id)
+    )
     texts = {name: _parquet_texts(table[name]) for name in columns.texts}
     weight = as_document_weight(weights_of(rows, columns), table.num_rows, first)
     return Batch(X, y, ids.tolist(), sizes.tolist(), comments, doc_ids, weight, texts)
-
-
-def _doc_ids(column: Any, of_frame: Any, kind: np.dtype[Any]) -> WithGaps:
-    gaps = np.asarray(column.is_null().to_numpy(), dtype=bool)
-    if kind == TEXT:
-        return WithGaps(_parquet_texts(column), gaps)
-    numbers = np.zeros(len(gaps), dtype=kind)
-    numbers[~gaps] = ids_of(of_frame.drop_nulls())
-    return WithGaps(numbers, gaps)
 
 
 def _parquet_texts(column: Any) -> TextColumn:

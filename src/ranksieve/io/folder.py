@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ranksieve._types import AnyArray, BoolArray, PathLike
+from ranksieve._types import AnyArray, PathLike
 from ranksieve._util.files import Finite, converted, decode_json, fault_of_file_name, identity
-from ranksieve.data.dataset import Dataset, TextColumn, WithGaps
+from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.disk import DiskDataset, DiskMatrix
 from ranksieve.data.inputs import as_document_weight
 from ranksieve.data.queries import queries_in_order, text_array
@@ -25,12 +25,12 @@ from ranksieve.errors import DataError, shown
 from ranksieve.io.text_files import in_file
 from ranksieve.prepare.missing import check_policy, fill_missing
 
-FORMAT, FORMAT_VERSION = "ranksieve-dataset", 2
+FORMAT, FORMAT_VERSION = "ranksieve-dataset", 3
 SUFFIX = ".ranksieve"
 HEADER = "dataset.json"
 FEATURES, LABELS, SIZES, QUERY_IDS = "features.bin", "labels.bin", "query_sizes.bin", "query_ids.bin"
 DOCUMENT_WEIGHTS = "document_weights.bin"
-DOC_IDS, DOC_ID_GAPS, COMMENTS, TEXTS = "doc_ids.bin", "doc_id_gaps.bin", "comments.bin", "texts.bin"
+DOC_IDS, COMMENTS, TEXTS = "doc_ids.bin", "comments.bin", "texts.bin"
 TEXT = "text"  # the kind of ids that are places in the file of texts
 WORD, PLACE = np.dtype("<i8"), np.dtype(("<i8", 2))
 NUMBER_KINDS = "iufbmM"
@@ -56,7 +56,6 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     block_starts: list[int]
     query_ids: str
     files: dict[str, FileEntry]
-    doc_ids: str | None = None
     text_columns: list[str] = []
     truth: list[Finite] | None = None
     profile: str | None = None
@@ -199,12 +198,7 @@ def _assembled(folder: Path, header: Header) -> DiskDataset:
     if (sizes < 1).any() or sizes.sum() != n_docs:
         raise DataError(None, None, f"{SIZES} does not add up to {n_docs} documents; {AGAIN}")
     ids = _ids(folder / QUERY_IDS, header.query_ids, n_queries, texts)
-    doc_ids: Any = None
-    if header.doc_ids is not None:
-        doc_ids = _ids(folder / DOC_IDS, header.doc_ids, n_docs, texts)
-        if DOC_ID_GAPS in files:
-            gaps: BoolArray = _column(folder / DOC_ID_GAPS, np.dtype(np.bool_), n_docs)
-            doc_ids = WithGaps(doc_ids, gaps)
+    doc_ids = _ids(folder / DOC_IDS, TEXT, n_docs, texts) if DOC_IDS in files else None
     comments = _ids(folder / COMMENTS, TEXT, n_docs, texts) if COMMENTS in files else None
     weights = None
     if DOCUMENT_WEIGHTS in files:

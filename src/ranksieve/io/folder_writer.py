@@ -15,7 +15,7 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve._util.files import decode_json
 from ranksieve._version import __version__
-from ranksieve.data.dataset import TextColumn, WithGaps
+from ranksieve.data.dataset import TextColumn
 from ranksieve.data.queries import queries_in_order
 from ranksieve.errors import DataError
 from ranksieve.io import folder as layout
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     ids: Sequence[Hashable]
     sizes: Sequence[int]
     comments: TextColumn | None = None
-    doc_ids: TextColumn | WithGaps | AnyArray | None = None
+    doc_ids: TextColumn | None = None
     document_weight: FloatArray | None = None
     texts: Mapping[str, TextColumn] = MappingProxyType({})
 
@@ -58,7 +58,6 @@ class FolderWriter:
         self._sizes: dict[Hashable, int] = {}  # of the queries, in order of first appearance
         self._cuts: list[int] = []  # where queries begin among the rows that are not written
         self._latest: Hashable = None  # query
-        self._doc_id_kind: np.dtype[Any] | None = None  # of numbers; None for texts
         self._text_columns: list[str] = []
         self.n_docs, self.width = 0, 0
 
@@ -154,22 +153,10 @@ class FolderWriter:
         if batch.comments is not None:
             self._append(layout.COMMENTS, self._add_texts(batch.comments))
         if batch.doc_ids is not None:
-            self._add_doc_ids(batch.doc_ids)
+            self._append(layout.DOC_IDS, self._add_texts(batch.doc_ids))
         self._text_columns = list(batch.texts)
         for number, column in enumerate(batch.texts.values()):
             self._append(layout.text_file(number), self._add_texts(column))
-
-    def _add_doc_ids(self, names: TextColumn | WithGaps | AnyArray) -> None:
-        if isinstance(names, WithGaps):
-            self._append(layout.DOC_ID_GAPS, np.asarray(names.gaps, dtype=bool))
-            names = names.values  # type: ignore[assignment]
-        if isinstance(names, TextColumn):
-            self._append(layout.DOC_IDS, self._add_texts(names))
-            return
-        numbers = np.asarray(names)
-        kind = numbers.dtype.newbyteorder("<")
-        self._doc_id_kind = self._doc_id_kind or kind
-        self._append(layout.DOC_IDS, numbers.astype(self._doc_id_kind))
 
     def _add_texts(self, column: TextColumn) -> IntArray:
         """Append the bytes of all entries; their places in the file of texts."""
@@ -202,12 +189,8 @@ class FolderWriter:
             self._drop(layout.TEXTS)
         for file in self._files.values():
             file.close()
-        gaps = self._folder / layout.DOC_ID_GAPS
-        if layout.DOC_ID_GAPS in self._files and not np.fromfile(gaps, bool).any():
-            self._drop(layout.DOC_ID_GAPS)
         if set(self._widths) != {self.width}:
             self._widen()
-        kind = layout.TEXT if self._doc_id_kind is None else self._doc_id_kind.name
         self._write_header(
             {
                 "n_docs": self.n_docs,
@@ -216,7 +199,6 @@ class FolderWriter:
                 "feature_names": list(names),
                 "block_starts": self._starts,
                 "query_ids": query_ids,
-                "doc_ids": kind if layout.DOC_IDS in self._files else None,
                 "text_columns": self._text_columns,
                 **about,
             }

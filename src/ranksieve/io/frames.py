@@ -18,7 +18,7 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.files import atomic_write
 from ranksieve._util.messages import how_to_install
-from ranksieve.data.dataset import Dataset, WithGaps
+from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import WILD, dense_columns, matching
 from ranksieve.data.matrix import is_streamed
 from ranksieve.data.queries import text_array
@@ -414,20 +414,9 @@ def arrow_tables(dataset: Dataset) -> Iterator[Any]:
     if not is_streamed(dataset.X):
         yield _arrow_table(dataset)
         return
-    schema, step = None, max(1, CELLS_AT_ONCE // dataset.n_features)
+    step = max(1, CELLS_AT_ONCE // dataset.n_features)
     for start in range(0, dataset.n_docs, step):
-        table = _arrow_table(dataset.select_rows(np.arange(start, min(start + step, dataset.n_docs))))
-        schema = schema or _with_kind_of_doc_ids(table.schema, dataset.doc_ids)
-        yield table.cast(schema)
-
-
-def _with_kind_of_doc_ids(schema: Any, doc_ids: Sequence[Any] | None) -> Any:
-    """The schema of all rows, of which the first may have no document ids."""
-    if not isinstance(doc_ids, WithGaps):
-        return schema
-    some = _storable_names([doc_ids[int(np.argmin(doc_ids.gaps))]])
-    place = schema.get_field_index(DOC_ID)
-    return schema.set(place, schema.field(place).with_type(extra("pyarrow").array(some).type))
+        yield _arrow_table(dataset.select_rows(np.arange(start, min(start + step, dataset.n_docs))))
 
 
 def _arrow_table(dataset: Dataset) -> Any:
