@@ -136,7 +136,7 @@ except ValueError as error:
 
 
 def test_rankers_are_estimators_in_a_process_that_ran_the_program(tmp_path):
-    data = rs.make_ranking(n_queries=20, n_features=4, docs_per_query=8, n_informative=2, seed=0)
+    data = rs.make_ranking(n_queries=20, n_features=4, docs_per_query=8, n_informative=2, random_state=0)
     rs.write_letor(data, tmp_path / "train.txt")
     fit = [str(tmp_path / "train.txt"), "--set", "n_alphas=4", "-o", str(tmp_path / "model.json")]
     assert "Invalid parameter 'nonsense'" in output_of(ESTIMATOR, *fit).splitlines()[-1]
