@@ -83,7 +83,7 @@ def main() -> None:
         print(f"skipped: no films at {root} (set RANKSIEVE_LETOR)")
         return
     train, test = (rs.read_dataset(root / f"{part}.parquet") for part in ("train", "vali"))
-    costs = rs.read_costs(root / "costs.csv")
+    costs = rs.io.read_costs(root / "costs.csv")
     rows = [row for seed in SEEDS for row in one_seed(train, test, costs, seed)]
     tables = [summary([row for row in rows if row["budget"] == budget]) for budget in BUDGETS]
     for table in tables:

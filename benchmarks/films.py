@@ -29,7 +29,7 @@ def main() -> None:
         print(f"skipped: no films at {root} (set RANKSIEVE_LETOR)")
         return
     train, valid = (rs.read_dataset(root / f"{part}.parquet") for part in ("train", "vali"))
-    costs = rs.read_costs(root / "costs.csv")
+    costs = rs.io.read_costs(root / "costs.csv")
     first, second = halves(train)
     budget: dict[str, Any] = {"feature_costs": costs, "max_cost": MAX_COST}
     rs.SparseRanker(**budget).fit(first.select_queries(np.arange(100)))  # compiles

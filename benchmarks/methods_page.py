@@ -46,8 +46,8 @@ EXAMPLE_CODE = """
 import ranksieve as rs
 
 data = rs.make_ranking(n_queries=60, n_features=20, n_informative=5, random_state=0)
-rs.write_letor(data.select_queries(range(40)), "train.txt")
-rs.write_letor(data.select_queries(range(40, 60)), "test.txt")
+rs.io.write_letor(data.select_queries(range(40)), "train.txt")
+rs.io.write_letor(data.select_queries(range(40, 60)), "test.txt")
 print("informative:", [name for name, weight in zip(data.feature_names, data.truth, strict=True) if weight])
 """.strip()
 

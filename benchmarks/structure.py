@@ -146,7 +146,7 @@ def _data() -> rs.Dataset:
 
 
 def _file(folder: Path) -> Path:
-    rs.write_letor(_data(), folder / "train.txt")
+    rs.io.write_letor(_data(), folder / "train.txt")
     return folder / "train.txt"
 
 

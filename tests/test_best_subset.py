@@ -203,7 +203,7 @@ def train():
 
 
 def test_estimator(train):
-    ranker = rs.best_subset(train, 3)
+    ranker = rs.BestSubset(3).fit(train)
     assert isinstance(ranker, rs.BestSubset)
     assert len(ranker.support_) == 3
     assert ranker.bound_ <= ranker.objective_
@@ -213,7 +213,7 @@ def test_estimator(train):
     assert len(ranker.never_) == 9
     assert ranker.predict(train).shape == (train.n_docs,)
     assert ranker.ties_ == {}
-    again = rs.best_subset(train, 3)
+    again = rs.BestSubset(3).fit(train)
     assert np.array_equal(again.coef_, ranker.coef_)
     assert again.bound_ == ranker.bound_
 
@@ -222,7 +222,7 @@ def test_sizes_are_what_single_fits_find(train):
     rankers = rs.BestSubset().fit_sizes([3, 1, 2], train)
     assert [ranker.max_features for ranker in rankers] == [1, 2, 3]
     for ranker in rankers:
-        alone = rs.best_subset(train, ranker.max_features)
+        alone = rs.BestSubset(ranker.max_features).fit(train)
         assert np.array_equal(alone.support_, ranker.support_)
         assert alone.objective_ == pytest.approx(ranker.objective_, rel=1e-9)
     objectives = [ranker.objective_ for ranker in rankers]
@@ -230,27 +230,27 @@ def test_sizes_are_what_single_fits_find(train):
 
 
 def test_a_time_limit_of_0_gives_the_greedy_set_with_its_root_bound(train):
-    ranker = rs.best_subset(train, 3, time_limit=0)
+    ranker = rs.BestSubset(3, time_limit=0).fit(train)
     assert ranker.n_iter_ == 1
     assert ranker.bound_ == ranker.root_bound_ <= ranker.objective_
     assert ranker.bound_ > 0.5 * ranker.objective_
 
 
 def test_gap_and_nodes_end_the_search(train):
-    rough = rs.best_subset(train, 3, gap=0.05)
+    rough = rs.BestSubset(3, gap=0.05).fit(train)
     assert rough.gap_ <= 0.05 * rough.objective_
-    exact = rs.best_subset(train, 3)
+    exact = rs.BestSubset(3).fit(train)
     assert rough.n_iter_ <= exact.n_iter_
     assert rs.BestSubset(3, max_nodes=2).fit(train).n_iter_ <= 3
 
 
 def test_copies_are_named(train):
-    first = rs.best_subset(train, 2)
+    first = rs.BestSubset(2).fit(train)
     j = int(first.support_[0])
     X = np.column_stack([train.X, train.X[:, j], 2.0 * train.X[:, j]])
     names = [*train.feature_names, "copy", "double"]
     data = rs.Dataset(X, train.y, train.qid, feature_names=names)
-    ranker = rs.best_subset(data, 2, normalise="none")
+    ranker = rs.BestSubset(2, normalise="none").fit(data)
     tied = {name: set(others) for name, others in ranker.ties_.items()}
     chosen = next(name for name in tied if name in {names[j], "copy", "double"})
     assert tied[chosen] == {names[j], "copy", "double"} - {chosen}
@@ -259,19 +259,19 @@ def test_copies_are_named(train):
 
 def test_rules(train):
     names = train.feature_names
-    free = rs.best_subset(train, 3)
+    free = rs.BestSubset(3).fit(train)
     j = int(free.support_[0])
-    without = rs.best_subset(train, 3, must_not=[names[j]])
+    without = rs.BestSubset(3, must_not=[names[j]]).fit(train)
     assert j not in without.support_
     assert without.objective_ > free.objective_
     unused = next(i for i in range(12) if i not in free.support_)
-    held = rs.best_subset(train, 3, must_have=[names[unused]])
+    held = rs.BestSubset(3, must_have=[names[unused]]).fit(train)
     assert unused in held.support_
     sign = "-" if free.coef_[j] > 0 else "+"
-    signed = rs.best_subset(train, 3, signs={names[j]: sign})
+    signed = rs.BestSubset(3, signs={names[j]: sign}).fit(train)
     assert signed.coef_[j] * (1 if sign == "+" else -1) >= 0
     costs = dict.fromkeys(names, 1.0) | {names[j]: 5.0}
-    cheap = rs.best_subset(train, 3, feature_costs=costs, max_cost=2)
+    cheap = rs.BestSubset(3, feature_costs=costs, max_cost=2).fit(train)
     assert len(cheap.support_) <= 2
     assert cheap.to_model().metrics["cost"] <= 2
 
@@ -291,23 +291,23 @@ def test_rules(train):
 )
 def test_refusals(train, options, facts):
     with refused_parameter(*facts):
-        rs.best_subset(train, **options)
+        rs.BestSubset(**options).fit(train)
 
 
 def test_constant_data_are_refused(train):
     data = rs.Dataset(np.ones_like(train.X), train.y, train.qid)
     with refused_data() as info:
-        rs.best_subset(data, 1)
+        rs.BestSubset(1).fit(data)
     assert "no feature" in info.value.reason
     with refused_data() as info:
-        rs.best_subset(rs.Dataset(train.X, np.ones(train.n_docs), train.qid), 1)
+        rs.BestSubset(1).fit(rs.Dataset(train.X, np.ones(train.n_docs), train.qid))
     assert "pair" in info.value.reason
 
 
 def test_separable_data_have_a_bound(train):
     y = (train.X[:, 0] > np.median(train.X[:, 0])).astype(float)
     data = rs.Dataset(np.column_stack([100.0 * y, train.X]), y, train.qid)
-    ranker = rs.best_subset(data, 1, normalise="none")
+    ranker = rs.BestSubset(1, normalise="none").fit(data)
     assert ranker.support_.tolist() == [0]
     assert 0 <= ranker.bound_ <= ranker.objective_
 
@@ -319,7 +319,7 @@ def test_a_family_of_candidates(train):
     subset = ranker.choice_.families[1]
     assert subset.n_nonzero.tolist() == [1, 2, 3, 4]
     assert [one.subset.max_features for one in subset.candidates] == [1, 2, 3, 4]
-    alone = rs.best_subset(train, 2)
+    alone = rs.BestSubset(2).fit(train)
     assert np.array_equal(np.flatnonzero(subset.coefs[1]), alone.support_)
     only = rs.SparseRanker(2, families="subset", profile="standard").fit(train)
     certificate = only.to_model().certificate
@@ -379,7 +379,7 @@ def test_near_copies_in_units_far_apart_are_searched_and_nothing_false_is_proven
     y = np.digitize(base[:, 0] + 0.5 * rng.normal(size=24), [-0.5, 0.5]).astype(float)
     X = np.hstack([base, base * (1.0 + nearness * rng.normal(size=base.shape))])
     data = rs.Dataset(X * 10.0 ** (power * rng.integers(0, 2, 6)), y, np.repeat(np.arange(4), 6))
-    found = rs.best_subset(data, 3, ridge=1e-17, normalise="z", time_limit=np.inf, max_nodes=200)
+    found = rs.BestSubset(3, ridge=1e-17, normalise="z", time_limit=np.inf, max_nodes=200).fit(data)
     prepared = found.preparation_.apply(data)
     for chosen in itertools.combinations(range(6), 3):
         weights = least_squares_weights(prepared, chosen, found.ridge_)

@@ -80,7 +80,7 @@ def home(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, random_state=1)
     for name, part in zip(("train", "vali", "test"), split_queries(data, 0), strict=True):
-        rs.write_letor(part, folder / f"{name}.txt")
+        rs.io.write_letor(part, folder / f"{name}.txt")
     run("fit", folder / "train.txt", "--valid", folder / "vali.txt", *QUICK, "-o", folder / "model.json")
     run("fit", folder / "train.txt", *QUICK, "--max-features", 1, "-o", folder / "one.json")
     return folder
@@ -210,7 +210,7 @@ def test_fit_equals_the_library(home, here):
         "fit", home / "train.txt", "--valid", home / "vali.txt", "--set", "n_alphas=15", "--metric", "map",
         "--profile", "standard", "--max-features", 4, "--set", "rule=one_standard_error", "-o", "m.json",
     )  # fmt: skip
-    train, vali = rs.read_letor(home / "train.txt"), rs.read_letor(home / "vali.txt")
+    train, vali = rs.io.read_letor(home / "train.txt"), rs.io.read_letor(home / "vali.txt")
     ranker = rs.SparseRanker(4, "map", profile="standard", n_alphas=15, rule="one_standard_error")
     expected = ranker.fit(train, valid=vali).to_model()
     assert rs.load_model("m.json") == expected
@@ -275,7 +275,7 @@ def test_set_reads_python_values_and_words(home, here):
 def test_path_writes_every_point(home, here):
     text = run("path", home / "train.txt", "--n-alphas", 20, "-o", "path.json").stdout
     content = json.loads(Path("path.json").read_text())
-    expected = rs.sparse_path(rs.read_letor(home / "train.txt"), n_alphas=20, normalise="auto")
+    expected = rs.sparse_path(rs.io.read_letor(home / "train.txt"), n_alphas=20, normalise="auto")
     assert content == expected.to_dict()
     assert max(content["relative_gaps"]) <= 1e-6
     rows = [line for line in text.splitlines() if "e-" in line or "e+" in line]
@@ -300,7 +300,7 @@ def test_path_json_and_elastic_net(home):
         "none",
     )
     content = json.loads(run("path", home / "train.txt", *options, "--json").stdout)
-    data = rs.read_letor(home / "train.txt")
+    data = rs.io.read_letor(home / "train.txt")
     assert content == rs.sparse_path(data, "elastic_net", 5, tol=1e-8, l1_ratio=0.5).to_dict()
 
 
@@ -308,7 +308,7 @@ def test_path_json_and_elastic_net(home):
 
 
 def test_rank_prints_scores_that_read_back(home, here):
-    expected = rs.load_model(home / "model.json").predict(rs.read_letor(home / "test.txt"))
+    expected = rs.load_model(home / "model.json").predict(rs.io.read_letor(home / "test.txt"))
     printed = run("rank", home / "model.json", home / "test.txt").stdout
     assert [float(line) for line in printed.splitlines()] == expected.tolist()
     assert run("rank", home / "model.json", home / "test.txt", "-o", "s.txt").stdout == ""
@@ -316,7 +316,7 @@ def test_rank_prints_scores_that_read_back(home, here):
 
 
 def test_rank_writes_a_trec_run(home):
-    test = rs.read_letor(home / "test.txt")
+    test = rs.io.read_letor(home / "test.txt")
     scores = rs.load_model(home / "model.json").predict(test)
     rows = [
         line.split()
@@ -351,14 +351,14 @@ def test_models_score_narrower_and_wider_files(home, here):
     wide = put(here / "wide.txt", "\n".join(f"{line} 13:5" for line in lines))
     assert [float(v) for v in run("rank", home / "model.json", wide).stdout.splitlines()] == expected
     narrow = put(here / "narrow.txt", "\n".join(line.rpartition(" ")[0] for line in lines))  # f12 is 0
-    data = rs.read_letor(home / "test.txt")
+    data = rs.io.read_letor(home / "test.txt")
     data.X[:, 11] = 0.0
     printed = [float(v) for v in run("rank", home / "model.json", narrow).stdout.splitlines()]
     assert printed == model.predict(data).tolist()
 
 
 def test_evaluate_equals_the_library(home):
-    test = rs.read_letor(home / "test.txt")
+    test = rs.io.read_letor(home / "test.txt")
     scores = rs.load_model(home / "model.json").predict(test)
     expected = rs.evaluate(scores, test, ["ndcg@5", "map"], "standard", "skip").to_dict()
     options = (
@@ -387,7 +387,7 @@ def test_evaluate_reads_scores(home, here):
 
 
 def test_compare_equals_the_library(home, here):
-    test = rs.read_letor(home / "test.txt")
+    test = rs.io.read_letor(home / "test.txt")
     run("rank", home / "model.json", home / "test.txt", "-o", "s.txt")
     names = {"model": home / "model.json", "one": home / "one.json"}
     evaluations = {
@@ -455,7 +455,7 @@ def test_parquet_goes_into_a_pipe(home, here):
     (here / "out.parquet").symlink_to("/proc/self/fd/1")
     (here / "piped").write_bytes(process("convert", home / "test.txt", "out.parquet").stdout)
     (here / "piped").rename("piped.parquet")
-    np.testing.assert_array_equal(rs.read_dataset("piped.parquet").X, rs.read_letor(home / "test.txt").X)
+    np.testing.assert_array_equal(rs.read_dataset("piped.parquet").X, rs.io.read_letor(home / "test.txt").X)
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_a_write_protected_output_is_kept(home, here, monkeypatch):
 
 @pytest.mark.parametrize("command", [("fit", "-o", "m.json"), ("frontier",)])
 def test_validation_columns_are_found_by_name(home, here, command):
-    train, vali = (rs.read_letor(home / f"{name}.txt") for name in ("train", "vali"))
+    train, vali = (rs.io.read_letor(home / f"{name}.txt") for name in ("train", "vali"))
     names = [f"signal {j}" for j in range(12)]
     rs.write_dataset(train.replace_features(train.X, names), "train.parquet")
     rs.write_dataset(vali.replace_features(vali.X, names), "same.parquet")
@@ -543,7 +543,7 @@ def test_scores_beyond_the_range_of_numbers_are_one_sentence(home, here):
 
 def test_inspect_counts_missing_values(here):
     file = put(here / "d.txt", "1 qid:1 1:NULL 2:1\n0 qid:1 1:3 2:2\n")
-    expected = rs.describe(rs.read_letor(file, missing="keep")).to_dict()
+    expected = rs.describe(rs.io.read_letor(file, missing="keep")).to_dict()
     content = json.loads(run("inspect", file, "--json").stdout)
     assert content.items() >= json.loads(json.dumps(expected)).items()
     assert content["missing"] == {"f1": 1}
@@ -558,7 +558,7 @@ def test_convert_there_and_back(home, here):
     run("convert", "a.parquet", "b.txt.gz")
     run("convert", "b.txt.gz", "c.txt")
     assert gzip.decompress(Path("b.txt.gz").read_bytes()) == Path("c.txt").read_bytes()
-    before, after = rs.read_letor(home / "test.txt"), rs.read_letor("c.txt")
+    before, after = rs.io.read_letor(home / "test.txt"), rs.io.read_letor("c.txt")
     np.testing.assert_array_equal(before.X, after.X)
     np.testing.assert_array_equal(before.y, after.y)
     np.testing.assert_array_equal(before.qid, after.qid)
@@ -627,18 +627,18 @@ def test_missing_values_are_filled_with_one_line(here):
 
 
 def test_a_model_with_indicators_scores_raw_files(home, here):
-    data = rs.read_letor(home / "train.txt")
+    data = rs.io.read_letor(home / "train.txt")
     X = data.X.copy()
     X[np.random.default_rng(0).random(len(X)) < 0.3, 0] = np.nan
-    rs.write_letor(data.replace_features(X), "holes.txt")
+    rs.io.write_letor(data.replace_features(X), "holes.txt")
     asked = ("--missing", "indicator", "--set", "must_have=f1 is missing", *QUICK)
     run("fit", "holes.txt", *asked, "-o", "m.json", "--report", "page.html")
     model = rs.load_model("m.json")
     assert "f1 is missing" in model.names
     scores = [float(line) for line in run("rank", "m.json", "holes.txt").stdout.split()]
-    assert scores == model.predict(rs.read_letor("holes.txt")).tolist()
+    assert scores == model.predict(rs.io.read_letor("holes.txt")).tolist()
     zeros = [float(line) for line in run("rank", "m.json", "holes.txt", "--missing", "zero").stdout.split()]
-    assert zeros == model.predict(rs.read_letor("holes.txt", missing="zero")).tolist()
+    assert zeros == model.predict(rs.io.read_letor("holes.txt", missing="zero")).tolist()
     run("evaluate", "m.json", "holes.txt")
     assert "f1 is missing" in run("explain", "m.json", "holes.txt", "--query", data.qid[0]).stdout
     run("explain", "m.json", "holes.txt", "--drop")
@@ -851,7 +851,7 @@ def test_bad_scores(home, here):
         refusal = refused("evaluate", put(here / "s.txt", f"0.5\n{bad}\n"), test)
         assert refusal.facts == (str(here / "s.txt"), 2)
         assert repr(bad) in refusal.reason
-    n_docs = rs.read_letor(home / "test.txt").n_docs
+    n_docs = rs.io.read_letor(home / "test.txt").n_docs
     refusal = refused("evaluate", put(here / "s.txt", "1\n"), test)
     assert refusal.facts == (str(here / "s.txt"), None)
     assert f"{n_docs} documents" in refusal.reason

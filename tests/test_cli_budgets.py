@@ -18,8 +18,8 @@ COSTS = "feature,cost,group\nf1,4,\nf2,1,\nf3,0.5,\nf4,2,calls\nf5,2,calls\n"
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=30, n_features=5, n_informative=3, random_state=2)
-    rs.write_letor(data.select_queries(range(20)), "train.txt")
-    rs.write_letor(data.select_queries(range(20, 30)), "vali.txt")
+    rs.io.write_letor(data.select_queries(range(20)), "train.txt")
+    rs.io.write_letor(data.select_queries(range(20, 30)), "vali.txt")
     (tmp_path / "ms.csv").write_text(COSTS, encoding="utf-8")
     return tmp_path
 
@@ -31,7 +31,7 @@ def fit(*options):
 def test_fit_within_a_cost_budget(here):
     text = run(*fit("--costs", "ms.csv", "--max-cost", 3)).stdout
     model = rs.load_model("model.json")
-    cost = rs.read_costs("ms.csv").of(model.names)
+    cost = rs.io.read_costs("ms.csv").of(model.names)
     assert cost <= 3
     assert f"Cost: {cost:g} of at most 3." in text
     assert model.parameters["feature_costs"]["groups"] == {"calls": {"cost": 2.0, "features": ["f4", "f5"]}}

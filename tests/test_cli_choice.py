@@ -21,13 +21,13 @@ QUICK = ("--set", "n_alphas=10", "--profile", "standard", "-o", "m.json")
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, random_state=2)
-    rs.write_letor(data.select_queries(range(25)), "train.txt")
-    rs.write_letor(data.select_queries(range(25, 40)), "vali.txt")
+    rs.io.write_letor(data.select_queries(range(25)), "train.txt")
+    rs.io.write_letor(data.select_queries(range(25, 40)), "vali.txt")
     return tmp_path
 
 
 def fitted(valid: bool = True, **parameters) -> rs.SparseRanker:
-    data, held_out = rs.read_letor("train.txt"), rs.read_letor("vali.txt")
+    data, held_out = rs.io.read_letor("train.txt"), rs.io.read_letor("vali.txt")
     ranker = rs.SparseRanker(**{"n_alphas": 10, "profile": "standard"} | parameters)
     return ranker.fit(data, valid=held_out if valid else None)
 

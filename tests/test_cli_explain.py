@@ -193,7 +193,7 @@ def test_the_page_escapes_what_others_wrote():
 def test_letor_text_and_a_stored_normalisation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=12, n_features=5, n_informative=2, random_state=0)
-    rs.write_letor(data, "d.txt")
+    rs.io.write_letor(data, "d.txt")
     model = rs.SparseRanker(n_alphas=8, cv=2, normalise="query_z").fit(data).to_model()
     model.save("m.json")
     query = json.loads(run("explain", "m.json", "d.txt", "--query", data.qid[0], "--json").stdout)

@@ -53,7 +53,7 @@ def data():
 @pytest.fixture
 def here(tmp_path, monkeypatch, data):
     monkeypatch.chdir(tmp_path)
-    rs.write_letor(data, "d.txt")
+    rs.io.write_letor(data, "d.txt")
     named = data.replace_features(data.X, ["bm25", "price", "clicks", "age"])
     rs.write_dataset(named, "named.parquet")
     Path("ca.txt").write_text(RANKLIB)
@@ -145,9 +145,9 @@ def test_damaged_models(here):
 def test_a_run_against_qrels(here, data):
     run("rank", "own.json", "d.txt", "--format", "trec", "-o", "own.run")
     run("rank", "ca.txt", "d.txt", "--format", "trec", "-o", "ca.run")
-    rs.write_qrels(data, "qrels.txt")
+    rs.io.write_qrels(data, "qrels.txt")
     options = ("--qrels", "qrels.txt", "--metric", "map", "--metric", "ndcg@3", "--json")
-    expected = rs.evaluate_run(rs.read_run("own.run"), rs.read_qrels("qrels.txt"), ["map", "ndcg@3"])
+    expected = rs.evaluate_run(rs.io.read_run("own.run"), rs.io.read_qrels("qrels.txt"), ["map", "ndcg@3"])
     got = run("evaluate", "own.run", *options, "--per-query").stdout
     assert json.loads(got) == expected.to_dict()
     compared = json.loads(run("compare", "own.run", "ca.run", *options).stdout)
@@ -160,7 +160,7 @@ def test_a_run_against_qrels(here, data):
 def test_a_run_gives_the_values_of_its_model(here, data):
     """With distinct scores and all documents judged, run and model are the same ranking."""
     run("rank", "own.json", "d.txt", "--format", "trec", "-o", "own.run")
-    rs.write_qrels(data, "qrels.txt")
+    rs.io.write_qrels(data, "qrels.txt")
     options = ("--metric", "map", "--metric", "ndcg@5", "--metric", "mrr", "--profile", "trec", "--json")
     by_run = mean(run("evaluate", "own.run", "--qrels", "qrels.txt", *options).stdout)
     by_model = mean(run("evaluate", "own.json", "d.txt", *options).stdout)

@@ -22,8 +22,8 @@ TRAIN, VALID = DATA.select_queries(range(28)), DATA.select_queries(range(28, 40)
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scorecard")
-    rs.write_letor(TRAIN, folder / "train.txt")
-    rs.write_letor(VALID, folder / "vali.txt")
+    rs.io.write_letor(TRAIN, folder / "train.txt")
+    rs.io.write_letor(VALID, folder / "vali.txt")
     rs.SparseRanker(max_features=4, cv=2).fit(TRAIN).to_model().save(folder / "model.json")
     return folder
 
@@ -40,8 +40,8 @@ def made(*options, model="model.json"):
 def test_the_card_is_shown_and_written():
     text = made().stdout
     card = rs.load_model("card.json")
-    assert card == rs.make_scorecard(rs.load_model("model.json"), rs.read_letor("train.txt"))
-    assert text.startswith(rs.card_text(card, rs.read_letor("train.txt")))
+    assert card == rs.make_scorecard(rs.load_model("model.json"), rs.io.read_letor("train.txt"))
+    assert text.startswith(rs.card_text(card, rs.io.read_letor("train.txt")))
     assert optimality(card.certificate, card.parameters) in text
     assert text.endswith("Wrote card.json.\n")
     assert "held-out" not in text
@@ -49,7 +49,7 @@ def test_the_card_is_shown_and_written():
 
 def test_held_out_queries_measure_card_and_model():
     text = made("--valid", "vali.txt", "--metric", "ndcg@5", "--metric", "map").stdout
-    card, model, valid = rs.load_model("card.json"), rs.load_model("model.json"), rs.read_letor("vali.txt")
+    card, model, valid = rs.load_model("card.json"), rs.load_model("model.json"), rs.io.read_letor("vali.txt")
     for metric in ("ndcg@5", "map"):
         ours, theirs = (rs.evaluate(one.predict(valid), valid, metric).mean[metric] for one in (card, model))
         row = rf"{metric} +{ours:.4f} +{theirs:.4f} +{re.escape(f'{ours - theirs:+.4f}')}"
@@ -75,7 +75,7 @@ def test_json():
     content = json.loads(made("--valid", "vali.txt", "--json").stdout)
     card = rs.load_model("card.json")
     assert content["model"] == json.loads(json.dumps(card.to_dict()))
-    assert content["card"] == rs.card_text(card, rs.read_letor("train.txt"))
+    assert content["card"] == rs.card_text(card, rs.io.read_letor("train.txt"))
     assert set(content["held_out"]) == {"scorecard", "model.json"}
     assert (content["output"], content["report"]) == ("card.json", None)
 
@@ -89,7 +89,7 @@ def test_the_page(home):
 
 def test_a_card_is_a_model_like_any_other(home):
     made()
-    card, valid = rs.load_model("card.json"), rs.read_letor("vali.txt")
+    card, valid = rs.load_model("card.json"), rs.io.read_letor("vali.txt")
     scores = run("rank", "card.json", "vali.txt").stdout.split()
     np.testing.assert_array_equal(np.array(scores, dtype=float), card.predict(valid))
     assert "ndcg@10" in run("evaluate", "card.json", "vali.txt").stdout
@@ -170,11 +170,15 @@ def test_the_card_can_go_to_standard_output():
 def test_a_measured_card_verifies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, random_state=4)
-    rs.write_letor(data.select_queries(range(20)), "train.txt")
-    rs.write_letor(data.select_queries(range(20, 30)), "vali.txt")
+    rs.io.write_letor(data.select_queries(range(20)), "train.txt")
+    rs.io.write_letor(data.select_queries(range(20, 30)), "vali.txt")
     run("subset", "train.txt", "--max-features", "3", "-o", "m.json")
     run("scorecard", "m.json", "train.txt", "--valid", "vali.txt", "-o", "card.json")
-    train, valid, card = rs.read_letor("train.txt"), rs.read_letor("vali.txt"), rs.load_model("card.json")
+    train, valid, card = (
+        rs.io.read_letor("train.txt"),
+        rs.io.read_letor("vali.txt"),
+        rs.load_model("card.json"),
+    )
     assert {one.holds for one in rs.verify(card, train, valid).verdicts} == {True}
     name = next(iter(card.metrics))
     forged = replace(card, metrics={name: card.metrics[name] + 0.01})

@@ -20,7 +20,7 @@ STREAM = ("--method", "minbatsrank", "--stream", "-o", "m.json")
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, random_state=2)
-    rs.write_letor(data, "train.txt")
+    rs.io.write_letor(data, "train.txt")
     rs.write_dataset(data, "train.parquet")
     return tmp_path
 
@@ -60,9 +60,9 @@ def test_standard_input_and_json(here):
 
 
 def test_missing_values_are_refused_or_filled_as_asked(here):
-    data = rs.read_letor("train.txt")
+    data = rs.io.read_letor("train.txt")
     data.X[::5, 2] = np.nan
-    rs.write_letor(data, "holes.txt")
+    rs.io.write_letor(data, "holes.txt")
     assert refused("fit", "holes.txt", *STREAM).facts == ("holes.txt", 1)
     mean = refused("fit", "holes.txt", *STREAM, "--missing", "column_mean")
     assert mean.facts == ("missing", "column_mean")
@@ -129,7 +129,7 @@ def test_memory_does_not_grow_with_the_file(here):
     rng, peaks = np.random.default_rng(0), []
     for n_docs in (2_000, 2_000, 40_000):  # the first time compiles
         X = rng.random((n_docs, 100)).round(6)
-        rs.write_letor(rs.Dataset(X, rng.integers(0, 3, n_docs), np.arange(n_docs) // 50), f"{n_docs}.txt")
+        rs.io.write_letor(rs.Dataset(X, rng.integers(0, 3, n_docs), np.arange(n_docs) // 50), f"{n_docs}.txt")
         command = [sys.executable, "-c", PEAK, f"{n_docs}.txt", *STREAM]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout.splitlines()[-1]) / 1024)

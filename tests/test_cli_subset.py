@@ -26,8 +26,8 @@ from tests.test_cli import refused, run
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, random_state=2)
-    rs.write_letor(data.select_queries(range(25)), "train.txt")
-    rs.write_letor(data.select_queries(range(25, 40)), "vali.txt")
+    rs.io.write_letor(data.select_queries(range(25)), "train.txt")
+    rs.io.write_letor(data.select_queries(range(25, 40)), "vali.txt")
     return tmp_path
 
 
@@ -54,8 +54,8 @@ def test_table_page_model_and_json_agree(here):
 
 def test_the_model_ranks_and_exports_like_any_other(here):
     run("subset", "train.txt", "--max-features", "3", "-o", "m.json")
-    model, data = rs.load_model("m.json"), rs.read_letor("vali.txt")
-    ranker = rs.best_subset(rs.read_letor("train.txt"), 3)
+    model, data = rs.load_model("m.json"), rs.io.read_letor("vali.txt")
+    ranker = rs.BestSubset(3).fit(rs.io.read_letor("train.txt"))
     assert np.array_equal(model.predict(data), ranker.predict(data))
     run("export", "m.json", "--to", "ranklib", "-o", "ranklib.txt")
     assert "ndcg@10" in run("evaluate", "m.json", "vali.txt").stdout
@@ -168,7 +168,7 @@ def test_names_are_escaped_on_the_page():
 
 
 def test_held_out_values_of_sizes(here):
-    train, valid = rs.read_letor("train.txt"), rs.read_letor("vali.txt")
+    train, valid = rs.io.read_letor("train.txt"), rs.io.read_letor("vali.txt")
     rankers = rs.BestSubset().fit_sizes([1, 2], train)
     validation, n_folds = held_out_sizes(rankers, train, valid, cv=0)
     assert n_folds == 0
@@ -182,7 +182,7 @@ def test_held_out_values_of_sizes(here):
 
 def test_what_is_cross_validated_is_forward_selection(here, monkeypatch):
     """As the sentence says: the search of the best sets is not asked again without a fold."""
-    train = rs.read_letor("train.txt")
+    train = rs.io.read_letor("train.txt")
     rankers = rs.BestSubset().fit_sizes([1, 2], train)
     asked = []
 

@@ -18,8 +18,8 @@ TESTED = ["--test", "test.txt", "-o", "m.json"]
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=40, n_features=6, n_informative=3, random_state=0)
-    rs.write_letor(data.select_queries(range(30)), "train.txt")
-    rs.write_letor(data.select_queries(range(30, 40)), "test.txt")
+    rs.io.write_letor(data.select_queries(range(30)), "train.txt")
+    rs.io.write_letor(data.select_queries(range(30, 40)), "test.txt")
     return tmp_path
 
 
@@ -29,7 +29,7 @@ def test_test_queries_choose_nothing_and_come_first(here):
         "fit", "train.txt", *OPTIONS, "--test", "test.txt", "-o", "m.json", "--report", "r.html"
     ).stdout
     assert rs.load_model("m.json") == rs.load_model("without.json")
-    test = rs.read_letor("test.txt")
+    test = rs.io.read_letor("test.txt")
     found = rs.evaluate(rs.load_model("m.json").predict(test), test, "ndcg@10", "standard")
     words = f"Test NDCG@10 (standard profile): {found.mean['ndcg@10']:.4f}, 95 % interval"
     assert said.startswith(words)
@@ -43,7 +43,7 @@ def test_as_json(here):
     told = json.loads(
         run("fit", "train.txt", *OPTIONS, "--test", "test.txt", "-o", "m.json", "--json").stdout
     )
-    test = rs.read_letor("test.txt")
+    test = rs.io.read_letor("test.txt")
     found = rs.evaluate(rs.load_model("m.json").predict(test), test, "map", "standard")
     assert told["test"]["map"] == pytest.approx(found.mean["map"])
     assert json.loads(run("fit", "train.txt", *OPTIONS, "-o", "m.json", "--json").stdout)["test"] is None
@@ -56,7 +56,7 @@ def test_a_file_that_is_not_there_is_told_before_the_fit(here):
 
 def test_test_queries_are_read_like_the_others(here):
     for name in ("train", "test"):
-        frame = rs.to_frame(rs.read_letor(f"{name}.txt"))
+        frame = rs.to_frame(rs.io.read_letor(f"{name}.txt"))
         frame.rename(columns={"qid": "search", "label": "grade"}).assign(words="x").to_csv(
             f"{name}.csv", index=False
         )

@@ -21,9 +21,9 @@ def home(tmp_path_factory) -> Path:
     """Training and validation data, and a model that was fitted on them within a budget."""
     folder = tmp_path_factory.mktemp("verify")
     data = rs.make_ranking(n_queries=24, n_features=8, n_informative=3, random_state=2)
-    rs.write_letor(data.select_queries(range(14)), folder / "train.txt")
-    rs.write_letor(data.select_queries(range(14, 24)), folder / "vali.txt")
-    rs.write_letor(data.select_features([0, 1, 2]), folder / "narrow.txt")
+    rs.io.write_letor(data.select_queries(range(14)), folder / "train.txt")
+    rs.io.write_letor(data.select_queries(range(14, 24)), folder / "vali.txt")
+    rs.io.write_letor(data.select_features([0, 1, 2]), folder / "narrow.txt")
     (folder / "costs.json").write_text('{"*": 1.0}')
     files = [str(folder / name) for name in ("train.txt", "vali.txt", "costs.json", "model.json")]
     limits = ("--max-features", 4, "--max-cost", 5, "--set", "families=['l1']")

@@ -36,7 +36,7 @@ def here(tmp_path, monkeypatch):
     pq.write_table(pa.table(TABLE), "d.parquet")
     data = rs.from_frame(pa.table(TABLE), **NAMED)
     rs.to_frame(data).rename(columns={"qid": "query_id", "label": "grade", "doc_id": "url"}).to_csv("d.csv")
-    rs.write_letor(data, "d.txt")
+    rs.io.write_letor(data, "d.txt")
     Path("queries.tsv").write_text('qid\tquery\nq1\t"red" shoes\nq2\thats\n')
     return data
 
@@ -108,7 +108,7 @@ def test_text_columns_of_scattered_queries_move_with_their_rows(here):
 
 
 def test_parquet_becomes_a_folder_with_its_texts(here):
-    stored = rs.convert_dataset("d.parquet", "p.ranksieve", **NAMED, features="bm25_*")
+    stored = rs.io.convert_dataset("d.parquet", "p.ranksieve", **NAMED, features="bm25_*")
     assert stored.feature_names == ("bm25_title", "bm25_body")
     assert list(stored.texts["title"]) == TITLES
 
@@ -153,12 +153,12 @@ def test_damaged_files_of_queries(tmp_path, monkeypatch, content, line):
 
 def test_texts_of_queries_are_found_by_id(small):
     texts = {str(query): f"text {query}" for query in small.query_ids.tolist()}
-    data = rs.with_query_texts(small, texts)
+    data = rs.io.with_query_texts(small, texts)
     assert list(data.texts["query"]) == [f"text {query}" for query in small.qid.tolist()]
     with pytest.warns(UserWarning, match="5 of 6 queries"):
-        rs.with_query_texts(small, {"0": "zero"})
+        rs.io.with_query_texts(small, {"0": "zero"})
     with refused_parameter("queries"):
-        rs.with_query_texts(small, {"q0": "zero"})
+        rs.io.with_query_texts(small, {"q0": "zero"})
 
 
 # --- The command line --------------------------------------------------------------------------------------

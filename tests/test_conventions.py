@@ -53,7 +53,7 @@ def root(parts, tmp_path_factory):
     for folder in (root / "TOY" / "Fold1", root / "TOY" / "Fold2", root / "plain"):
         folder.mkdir(parents=True)
         for name, part in zip(("train", "vali", "test"), parts, strict=True):
-            rs.write_letor(part, folder / f"{name}.txt")
+            rs.io.write_letor(part, folder / f"{name}.txt")
     fold = root / "TOY" / "Fold1"
     run("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", root / "letor.json")
     run("fit", root / "plain" / "train.txt", "--metric", "map", *QUICK, "-o", root / "standard.json")
@@ -88,10 +88,10 @@ def test_files_of_letor_folds_come_with_the_letor_profile(tmp_path, monkeypatch,
 
 def test_several_files_and_streams(root):
     fold, plain = root / "TOY" / "Fold1", root / "plain" / "train.txt"
-    assert rs.read_letor([fold / "train.txt", fold / "vali.txt"]).profile == "letor"
-    assert rs.read_letor([fold / "train.txt", plain]).profile is None
-    assert {part.profile for part in rs.stream_letor(fold / "test.txt", n_features=5)} == {"letor"}
-    assert {part.profile for part in rs.stream_letor(plain, n_features=5)} == {None}
+    assert rs.io.read_letor([fold / "train.txt", fold / "vali.txt"]).profile == "letor"
+    assert rs.io.read_letor([fold / "train.txt", plain]).profile is None
+    assert {part.profile for part in rs.io.stream_letor(fold / "test.txt", n_features=5)} == {"letor"}
+    assert {part.profile for part in rs.io.stream_letor(plain, n_features=5)} == {None}
 
 
 def test_folds_come_with_the_letor_profile(root, parts):
@@ -209,7 +209,7 @@ def test_only_a_choice_by_a_known_profile_is_remembered():
 
 def test_evaluate_uses_the_models_own(root):
     test, model = root / "plain" / "test.txt", root / "letor.json"
-    data = rs.read_letor(test)
+    data = rs.io.read_letor(test)
     own = rs.evaluate(rs.load_model(model).predict(data), data, ["ndcg@10", "map"], "letor")
     content = json.loads(run("evaluate", model, test, "--json").stdout)
     assert content["profile"] == "letor"
@@ -307,7 +307,9 @@ def test_short_lists_in_a_sentence():
 
 def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     fold, page = root / "TOY" / "Fold1", tmp_path / "page.html"
-    held_out = rs.read_letor(fold / "train.txt").joined(rs.read_letor(fold / "vali.txt"))  # folds, and valid
+    held_out = rs.io.read_letor(fold / "train.txt").joined(
+        rs.io.read_letor(fold / "vali.txt")
+    )  # folds, and valid
     sentence = short_lists(rs.evaluate(np.zeros(held_out.n_docs), held_out, "ndcg@10"))
     assert sentence.endswith("the letor profile counts their NDCG@10 as 0 (standard does not).")
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")
@@ -321,7 +323,7 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     assert "documents; the letor profile counts their NDCG@3, NDCG@5 and NDCG@10 as 0" in shown
     assert '<tr><th>profile</th><td class="name">letor</td></tr>' in shown
     assert json.loads(run(*command, "--json").stdout)["uncounted"] == sentence
-    valid = rs.read_letor(fold / "vali.txt")
+    valid = rs.io.read_letor(fold / "vali.txt")
     alone = short_lists(rs.evaluate(np.zeros(valid.n_docs), valid, "ndcg@10"))
     assert json.loads(run(*command, "--set", "cv=0", "--json").stdout)["uncounted"] == alone != sentence
     assert "as 0" not in words(*command, "--profile", "standard")
@@ -332,7 +334,7 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
 
 def test_strength_of_features_goes_by_the_profile_of_the_page(root, tmp_path):
     for folder, profile in (("TOY/Fold1", "letor"), ("plain", "standard")):
-        page, data = tmp_path / "page.html", rs.read_letor(root / folder / "train.txt")
+        page, data = tmp_path / "page.html", rs.io.read_letor(root / folder / "train.txt")
         run("fit", root / folder / "train.txt", *QUICK, "-o", tmp_path / "m.json", "--report", page)
         text = page.read_text()
         assert f"Training metric ({profile} profile) of ranking by the feature alone" in text

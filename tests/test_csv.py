@@ -175,14 +175,14 @@ def test_round_trip(tmp_path, name, dtype):
 def test_data_on_disk_are_written_some_rows_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.io.frames.CELLS_AT_ONCE", 12)
     data = rs.make_ranking(n_queries=6, n_features=4, n_informative=2, random_state=0)
-    stored = rs.convert_dataset(data, tmp_path / "d.ranksieve")
+    stored = rs.io.convert_dataset(data, tmp_path / "d.ranksieve")
     write_csv(stored, tmp_path / "d.csv")
     np.testing.assert_array_equal(read_csv(tmp_path / "d.csv").X, data.X)
 
 
 def test_several_csv_files_do_not_make_one_data_set(file):
     with refused_data("d.csv, e.csv"):
-        rs.convert_dataset([file(TEXT), file(TEXT, "e.csv")], "out.ranksieve")
+        rs.io.convert_dataset([file(TEXT), file(TEXT, "e.csv")], "out.ranksieve")
 
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n\r\n", "  \n\t\n", "\ufeff\n"])
@@ -192,24 +192,24 @@ def test_blank_lines_before_the_header_are_skipped(blank, separator, tmp_path):
     text = blank + "\n".join(lines).replace(",", separator)
     path = tmp_path / "d.csv"
     path.write_text(text, encoding="utf-8", newline="")
-    data = rs.read_csv(path)
+    data = rs.io.read_csv(path)
     assert data.feature_names == ("price",)
     assert data.X.ravel().tolist() == [2.5, 3.0]
     path.write_text(text + f"\n1{separator}0{separator}x\n", encoding="utf-8", newline="")
     line = blank.replace("\r\n", "\n").count("\n") + 5
     with refused_data(path, line) as info:
-        rs.read_csv(path)
+        rs.io.read_csv(path)
     assert "'price'" in info.value.reason
 
 
 def test_a_blank_first_line_of_costs_signs_and_weights_is_skipped(tmp_path):
     for separator in (",", "\t"):
         (tmp_path / "costs.csv").write_text(f"\n \nfeature{separator}cost\nf1{separator}2\n")
-        assert rs.read_costs(tmp_path / "costs.csv").of(["f1"]) == 2.0
+        assert rs.io.read_costs(tmp_path / "costs.csv").of(["f1"]) == 2.0
         (tmp_path / "signs.csv").write_text(f"\nfeature{separator}sign\nf1{separator}+\n")
-        assert rs.read_signs(tmp_path / "signs.csv") == {"f1": 1.0}
+        assert rs.io.read_signs(tmp_path / "signs.csv") == {"f1": 1.0}
         (tmp_path / "weights.csv").write_text(f"\nquery{separator}weight\nq{separator}2\n")
-        assert rs.read_query_weights(tmp_path / "weights.csv") == {"q": 2.0}
+        assert rs.io.read_query_weights(tmp_path / "weights.csv") == {"q": 2.0}
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,11 @@ def test_a_column_of_text_that_looks_like_numbers_is_not_left_out_silently(cells
     path.write_text(f"qid,label,stock,price,title\n{rows}", encoding="utf-8")
     example = next(cell.strip('"') for cell in cells if any(one.isdigit() for one in cell))
     with pytest.warns(UserWarning, match=rf"price \(such as '{re.escape(example)}'\)"):
-        data = rs.read_csv(path)
+        data = rs.io.read_csv(path)
     assert data.feature_names == ("stock",)
     assert list(data.texts) == ["price", "title"]
-    assert rs.read_csv(path, ignore="price").feature_names == ("stock",)
-    assert rs.read_csv(path, features=["stock"]).feature_names == ("stock",)
+    assert rs.io.read_csv(path, ignore="price").feature_names == ("stock",)
+    assert rs.io.read_csv(path, features=["stock"]).feature_names == ("stock",)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_column_of_text_that_looks_like_numbers_is_not_left_out_silently(cells
 def test_columns_of_words_dates_and_codes_are_texts_without_a_warning(cells, tmp_path):
     rows = "".join(f"1,{k % 2},{k},{cell}\n" for k, cell in enumerate(cells))
     (tmp_path / "d.csv").write_text(f"qid,label,stock,kind\n{rows}")
-    assert rs.read_csv(tmp_path / "d.csv").feature_names[0] == "stock"
+    assert rs.io.read_csv(tmp_path / "d.csv").feature_names[0] == "stock"
 
 
 def test_fit_names_the_columns_that_it_leaves_out(tmp_path, monkeypatch):

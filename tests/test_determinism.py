@@ -91,7 +91,7 @@ def written(tmp_path_factory):
     """The artefacts of all commands, made here and by a process that differs in what should not matter."""
     base = tmp_path_factory.mktemp("twice")
     data = rs.make_ranking(12, 5, 2, docs_per_query=(5, 8), random_state=3)
-    rs.write_letor(data, base / "train.txt")
+    rs.io.write_letor(data, base / "train.txt")
     (base / "costs.csv").write_text("feature,cost,group\nf1,1,\nf2,2,\nf3,4,\nf4,3,calls\nf5,3,calls\n")
     for folder in ("here", "there"):
         (base / folder).mkdir()

@@ -41,7 +41,7 @@ def test_without_pytorch_one_sentence(no_torch, small):
 
 
 def test_on_the_command_line(no_torch, small, tmp_path):
-    rs.write_letor(small, tmp_path / "train.txt")
+    rs.io.write_letor(small, tmp_path / "train.txt")
     train = str(tmp_path / "train.txt")
     for command in (["path", train], ["fit", train, "-o", str(tmp_path / "m.json")]):
         done = CliRunner().invoke(app, [*command, "--device", "cuda"])

@@ -272,7 +272,7 @@ def test_others_say_what_works(parted):
         assert type(learner).__name__ in info.value.reason
         assert "docs/scale.md" in info.value.reason
     with refused_data() as info:
-        rs.write_letor(parted, "nowhere.txt")
+        rs.io.write_letor(parted, "nowhere.txt")
     assert "in memory" in info.value.reason
     with refused_parameter("loss", "listnet"):
         rs.sparse_path(parted, loss="listnet")
@@ -433,7 +433,7 @@ def test_a_data_set_on_disk_is_read_by_the_workers(data, client, tmp_path):
 
 
 def test_a_folder_is_read_by_the_workers(data, client, tmp_path):
-    rs.convert_dataset(data, tmp_path / "data.ranksieve")
+    rs.io.convert_dataset(data, tmp_path / "data.ranksieve")
     made = rs.distribute(tmp_path / "data.ranksieve", client=client, n_parts=3)
     assert made.n_parts == 3
     np.testing.assert_array_equal(made.query_ids, data.query_ids)

@@ -181,13 +181,15 @@ def test_a_method(data, monkeypatch, tmp_path):
     monkeypatch.setitem(METHODS, "toy", toy)
     results = bench({"small": rs.deal_folds(data, 3)}, ["toy"], out=tmp_path / "results")
     assert len(results.data_sets["small"].results["toy"].folds) == 3
-    rs.write_letor(data, tmp_path / "train.txt")
+    rs.io.write_letor(data, tmp_path / "train.txt")
     out = run(
         "fit", tmp_path / "train.txt", "--method", "toy", "--set", "alpha=0.02", "-o", tmp_path / "m.json"
     )
     assert out.exit_code == 0, out.output
     model = rs.load_model(tmp_path / "m.json")
-    np.testing.assert_array_equal(model.coef, ToyRank(0.02).fit(rs.read_letor(tmp_path / "train.txt")).coef_)
+    np.testing.assert_array_equal(
+        model.coef, ToyRank(0.02).fit(rs.io.read_letor(tmp_path / "train.txt")).coef_
+    )
     refused = run(
         "fit", tmp_path / "train.txt", "--method", "toy", "--set", "alpha=-1.0", "-o", tmp_path / "n.json"
     )
@@ -207,7 +209,7 @@ def test_a_metric(data, monkeypatch, tmp_path):
     scores = data.X[:, 0]
     expected = rs.evaluate(scores, data, "p@1").per_query["p@1"]
     np.testing.assert_array_equal(rs.evaluate(scores, data, "first").per_query["first"], expected)
-    rs.write_letor(data, tmp_path / "test.txt")
+    rs.io.write_letor(data, tmp_path / "test.txt")
     (tmp_path / "scores.txt").write_text("".join(f"{score}\n" for score in scores), encoding="utf-8")
     command = (
         "evaluate",

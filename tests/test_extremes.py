@@ -111,7 +111,7 @@ def test_what_learns_without_a_ranker_refuses_the_same(features):
     for learn in (
         lambda: rs.sparse_path(data),
         lambda: rs.sparse_path(data, normalise="z"),
-        lambda: rs.best_subset(data, 2),
+        lambda: rs.BestSubset(2).fit(data),
         lambda: rs.make_scorecard(model, data),
         lambda: rs.MinBatSRank().partial_fit(data),
         lambda: rs.verify(model, data),

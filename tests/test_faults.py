@@ -32,7 +32,7 @@ def inputs(tmp_path_factory) -> Path:
     """Small data, a model, its scores and a folder of results."""
     folder = tmp_path_factory.mktemp("faults")
     data = rs.make_ranking(n_queries=12, n_features=5, n_informative=2, random_state=1)
-    rs.write_letor(data, folder / "d.txt")
+    rs.io.write_letor(data, folder / "d.txt")
     for name, C in (("m", 1.0), ("n", 0.1)):
         rs.RankSVM(C).fit(data).to_model().save(folder / f"{name}.json")
     rs.bench(folder / "d.txt", ["ranksvm"], out=folder / "results", grid="fast")

@@ -115,8 +115,8 @@ def test_letor_text_of_any_kind(small_blocks, seed):
     text = letor_text(seed, **chosen).encode()
     Path("a.txt.gz" if seed % 2 else "a.txt").write_bytes(gzip.compress(text) if seed % 2 else text)
     name = "a.txt.gz" if seed % 2 else "a.txt"
-    opened = rs.convert_dataset(name, "out.ranksieve", dtype=None if dtype == np.float64 else dtype)
-    assert_same(opened, rs.read_letor(name, dtype=dtype))
+    opened = rs.io.convert_dataset(name, "out.ranksieve", dtype=None if dtype == np.float64 else dtype)
+    assert_same(opened, rs.io.read_letor(name, dtype=dtype))
     assert opened.queries.contiguous
     assert len(opened.X.starts) > 3
 
@@ -129,19 +129,19 @@ def test_many_files_of_text_make_one_data_set(small_blocks, seed):
             10 * seed + k, 1 + 12 * k, comments=k == 2, growing=k == 1, text_ids=seed == 5, first=9 * k
         )
         Path(name).write_text(text)
-    assert_same(rs.convert_dataset(names, "out.ranksieve"), rs.read_letor(names))
+    assert_same(rs.io.convert_dataset(names, "out.ranksieve"), rs.io.read_letor(names))
 
 
 @pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean", "keep"])
 def test_missing_values(small_blocks, policy):
     Path("a.txt").write_text(letor_text(3, nulls=True))
-    expected = grouped(rs.read_letor("a.txt", missing=policy))
-    for source in ("a.txt", rs.read_letor("a.txt")):
+    expected = grouped(rs.io.read_letor("a.txt", missing=policy))
+    for source in ("a.txt", rs.io.read_letor("a.txt")):
         if policy == "column_mean" and source == "a.txt":
             with refused_parameter("missing", policy):
-                rs.convert_dataset(source, "out.ranksieve", missing=policy)
+                rs.io.convert_dataset(source, "out.ranksieve", missing=policy)
             continue
-        opened = rs.convert_dataset(source, "out.ranksieve", missing=policy)
+        opened = rs.io.convert_dataset(source, "out.ranksieve", missing=policy)
         np.testing.assert_allclose(np.asarray(opened.X), expected.X, rtol=1e-14)
         assert opened.n_docs == 60
 
@@ -149,21 +149,21 @@ def test_missing_values(small_blocks, policy):
 @pytest.mark.parametrize("n_features", [4, 9])
 def test_a_given_number_of_features(small_blocks, n_features):
     Path("a.txt").write_text(letor_text(1))
-    opened = rs.convert_dataset("a.txt", "out.ranksieve", n_features=n_features)
-    assert_same(opened, rs.read_letor("a.txt", n_features=n_features))
+    opened = rs.io.convert_dataset("a.txt", "out.ranksieve", n_features=n_features)
+    assert_same(opened, rs.io.read_letor("a.txt", n_features=n_features))
 
 
 def test_one_document(small_blocks):
     Path("a.txt").write_text("1 qid:x 2:0.5")
-    assert_same(rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt"))
+    assert_same(rs.io.convert_dataset("a.txt", "out.ranksieve"), rs.io.read_letor("a.txt"))
 
 
 def test_one_huge_query(small_blocks):
     rng = np.random.default_rng(0)
     qid = np.repeat([1, 2, 3, 4], [2, 500, 3, 3])
-    rs.write_letor(rs.Dataset(rng.normal(size=(508, 3)), rng.integers(0, 3, 508), qid), "a.txt")
-    opened = rs.convert_dataset("a.txt", "out.ranksieve")
-    assert_same(opened, rs.read_letor("a.txt"))
+    rs.io.write_letor(rs.Dataset(rng.normal(size=(508, 3)), rng.integers(0, 3, 508), qid), "a.txt")
+    opened = rs.io.convert_dataset("a.txt", "out.ranksieve")
+    assert_same(opened, rs.io.read_letor("a.txt"))
     assert max(np.diff(opened.X.starts)) >= 500
 
 
@@ -202,7 +202,7 @@ def block_starts(sizes, most):
 def test_rows_of_a_query_must_be_together_in_a_file():
     Path("a.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
     with refused_data("a.txt") as info:
-        rs.convert_dataset("a.txt", "out.ranksieve")
+        rs.io.convert_dataset("a.txt", "out.ranksieve")
     assert "query 1 comes back" in info.value.reason
     with pytest.warns(UserWarning, match=r"a\.txt: "):
         rs.write_dataset(rs.read_dataset("a.txt"), "out.ranksieve")
@@ -214,8 +214,8 @@ def test_default_blocks_have_about_16384_rows():
     assert block_starts(sizes, 16384).tolist() == [0, 16300, 32600, 48900, 50000]
     assert block_starts(np.array([5, 20000, 5, 9]), 16384).tolist() == [0, 5, 20005, 20019]
     data = random_dataset(0, n_queries=3000, n_features=2)
-    rs.write_letor(data, "a.txt")
-    opened = rs.convert_dataset("a.txt", "out.ranksieve")
+    rs.io.write_letor(data, "a.txt")
+    opened = rs.io.convert_dataset("a.txt", "out.ranksieve")
     assert opened.X.starts.tolist() == block_starts(data.queries.sizes, 16384).tolist()
 
 
@@ -224,8 +224,8 @@ def test_wide_blocks_have_fewer_rows(small_blocks, monkeypatch, seed):
     monkeypatch.setattr(folder_writer, "BLOCK_ROWS", 40)
     monkeypatch.setattr(folder_writer, "BLOCK_CELLS", 60)
     Path("a.txt").write_text(letor_text(seed, growing=True, comments=True))
-    opened = rs.convert_dataset("a.txt", "out.ranksieve")
-    assert_same(opened, rs.read_letor("a.txt"))
+    opened = rs.io.convert_dataset("a.txt", "out.ranksieve")
+    assert_same(opened, rs.io.read_letor("a.txt"))
     assert len(opened.X.starts) > 4
 
 
@@ -233,7 +233,7 @@ def test_standard_input(small_blocks, monkeypatch):
     text = letor_text(2)
     Path("a.txt").write_text(text)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert_same(rs.convert_dataset("-", "out.ranksieve"), rs.read_letor("a.txt"))
+    assert_same(rs.io.convert_dataset("-", "out.ranksieve"), rs.io.read_letor("a.txt"))
 
 
 def frame(seed, n=40, ids="int", doc_ids=None, comments=False, kind=np.float64, nulls=False, scattered=False):
@@ -271,13 +271,13 @@ def test_parquet(small_blocks, monkeypatch, options):
     pq.write_table(frame(5, **options), "a.parquet", row_group_size=11)
     data = rs.read_dataset("a.parquet")
     if not options.get("scattered"):
-        assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), data)
+        assert_same(rs.io.convert_dataset("a.parquet", "out.ranksieve"), data)
     rs.write_dataset(data, "b.ranksieve")
     assert_same(rs.open_dataset("b.ranksieve"), data)
-    assert_same(rs.convert_dataset(rs.open_dataset("b.ranksieve"), "c/"), data)
+    assert_same(rs.io.convert_dataset(rs.open_dataset("b.ranksieve"), "c/"), data)
     monkeypatch.setattr("ranksieve.io.frames.CELLS_AT_ONCE", 40)
     rs.write_dataset(rs.open_dataset("b.ranksieve"), "back.parquet")
-    assert_same(rs.convert_dataset("back.parquet", "c/"), data)
+    assert_same(rs.io.convert_dataset("back.parquet", "c/"), data)
 
 
 def test_many_parquet_files_in_another_order_of_columns(small_blocks):
@@ -285,35 +285,35 @@ def test_many_parquet_files_in_another_order_of_columns(small_blocks):
     second = second.set_column(1, "qid", pc.add(second["qid"], 100))
     pq.write_table(first, "a.parquet")
     pq.write_table(second.select(second.column_names[::-1]), "b.parquet")
-    opened = rs.convert_dataset(["a.parquet", "b.parquet"], "out.ranksieve")
+    opened = rs.io.convert_dataset(["a.parquet", "b.parquet"], "out.ranksieve")
     data = rs.from_frame(pa.concat_tables([first, second], promote_options="permissive"))
     assert_same(opened, data)
     assert opened.X.dtype == np.float64
     pq.write_table(first.set_column(1, "qid", pc.add(first["qid"], 100)), "c.parquet")
-    single = rs.convert_dataset(["a.parquet", "c.parquet"], "out.ranksieve")
+    single = rs.io.convert_dataset(["a.parquet", "c.parquet"], "out.ranksieve")
     assert single.X.dtype == np.float32
-    assert rs.convert_dataset("a.parquet", "out.ranksieve", dtype="float64").X.dtype == np.float64
+    assert rs.io.convert_dataset("a.parquet", "out.ranksieve", dtype="float64").X.dtype == np.float64
 
 
 def test_a_pandas_index_is_no_feature(small_blocks):
     table = frame(1)
     table = table.append_column("__index_level_0__", pa.array(range(40)))
     pq.write_table(table, "a.parquet")
-    assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), rs.read_dataset("a.parquet"))
+    assert_same(rs.io.convert_dataset("a.parquet", "out.ranksieve"), rs.read_dataset("a.parquet"))
 
 
 def test_data_sets_in_memory(small_blocks):
     data = random_dataset(1, n_queries=9, n_features=5)
     shuffled = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
-    assert_same(rs.convert_dataset(shuffled, "out.ranksieve"), shuffled)
+    assert_same(rs.io.convert_dataset(shuffled, "out.ranksieve"), shuffled)
     sparse = rs.make_ranking(n_queries=9, n_features=5, n_informative=2, random_state=0)
     sparse = sparse.replace_features(sp.csr_array(sparse.X))
-    opened = rs.convert_dataset(sparse, "sparse/")
+    opened = rs.io.convert_dataset(sparse, "sparse/")
     np.testing.assert_array_equal(np.asarray(opened.X), sparse.X.toarray())
     np.testing.assert_array_equal(opened.truth, sparse.truth)
     mixed = rs.Dataset(np.ones((2, 1)), [0, 1], [("a", 1), 2])
     with refused_data() as info:
-        rs.convert_dataset(mixed, "mixed/")
+        rs.io.convert_dataset(mixed, "mixed/")
     assert "mixed" in info.value.reason
     assert not Path("mixed").exists()
 
@@ -321,7 +321,7 @@ def test_data_sets_in_memory(small_blocks):
 def test_the_folds_of_letor_keep_their_profile():
     Path("Fold1").mkdir()
     Path("Fold1/train.txt").write_text(letor_text(1))
-    assert rs.convert_dataset("Fold1/train.txt", "out.ranksieve").profile == "letor"
+    assert rs.io.convert_dataset("Fold1/train.txt", "out.ranksieve").profile == "letor"
 
 
 # --- A data set on disk ------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_the_folds_of_letor_keep_their_profile():
 def pair(small_blocks):
     """The same data on disk and in memory."""
     Path("a.txt").write_text(letor_text(7, n=80, comments=True))
-    return rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt")
+    return rs.io.convert_dataset("a.txt", "out.ranksieve"), rs.io.read_letor("a.txt")
 
 
 def test_methods_of_a_data_set(pair):
@@ -380,7 +380,7 @@ def test_functions_of_matrices(pair, monkeypatch):
 
 def test_what_is_not_finite_is_named():
     data = rs.Dataset([[1.0, 2.0], [np.inf, np.nan]], [0, 1], ["a", "b"])
-    opened = rs.convert_dataset(data, "out.ranksieve")
+    opened = rs.io.convert_dataset(data, "out.ranksieve")
     for check in (data, opened):
         with refused_data() as info:
             check_finite(check)
@@ -405,7 +405,7 @@ def test_a_model_reads_only_its_columns(pair):
 )
 def test_rankers_fit_what_they_fit_in_memory(ranker):
     data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, random_state=2)
-    opened = rs.convert_dataset(data, "out.ranksieve")
+    opened = rs.io.convert_dataset(data, "out.ranksieve")
     expected = ranker.fit(data).predict(data)
     np.testing.assert_allclose(ranker.fit(opened).predict(opened), expected, rtol=1e-9, atol=1e-12)
 
@@ -414,7 +414,7 @@ def test_back_to_text_and_parquet(pair):
     opened, data = pair
     for name in ("b.txt", "b.parquet"):
         rs.write_dataset(opened, name)
-        assert_same(rs.convert_dataset(name, "back/"), data)
+        assert_same(rs.io.convert_dataset(name, "back/"), data)
 
 
 # --- Files that are not sound ------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ GOOD = letor_text(0, n=30)
 def test_bad_text_is_told_and_leaves_nothing(small_blocks, content, line, word):
     Path("bad.txt").write_bytes(content)
     with refused_data("bad.txt", line) as info:
-        rs.convert_dataset("bad.txt", "out.ranksieve", missing="error")
+        rs.io.convert_dataset("bad.txt", "out.ranksieve", missing="error")
     assert word in info.value.reason
     assert os.listdir() == ["bad.txt"]
 
@@ -488,7 +488,7 @@ def test_bad_text_is_told_and_leaves_nothing(small_blocks, content, line, word):
 def test_text_that_is_too_sparse_is_refused():
     Path("bad.txt").write_bytes(b"1 qid:1 1:1 9000000:1\n" * 20)
     with refused_data("bad.txt") as info:
-        rs.convert_dataset("bad.txt", "out.ranksieve")
+        rs.io.convert_dataset("bad.txt", "out.ranksieve")
     assert "20 × 9000000" in info.value.reason
     assert os.listdir() == ["bad.txt"]
 
@@ -496,7 +496,7 @@ def test_text_that_is_too_sparse_is_refused():
 def test_dates_are_query_ids():
     days = pa.array(np.array(["2024-01-02", "2024-01-02", "2024-01-01"], dtype="datetime64[us]"))
     pq.write_table(pa.table({"qid": days, "label": [0, 1, 2], "x": [1.0, 2.0, 3.0]}), "a.parquet")
-    assert_same(rs.convert_dataset("a.parquet", "out.ranksieve"), rs.read_dataset("a.parquet"))
+    assert_same(rs.io.convert_dataset("a.parquet", "out.ranksieve"), rs.read_dataset("a.parquet"))
 
 
 def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
@@ -506,7 +506,7 @@ def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
     def reason(table, *more, file="b.parquet", **options):
         pq.write_table(table, "b.parquet")
         with refused_data(file) as info:
-            rs.convert_dataset([*more, "b.parquet"], "out.ranksieve", **options)
+            rs.io.convert_dataset([*more, "b.parquet"], "out.ranksieve", **options)
         assert sorted(os.listdir()) == ["a.parquet", "b.parquet"]
         return info.value.reason
 
@@ -529,7 +529,7 @@ def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
     assert "no documents" in reason(good[:0])
     Path("b.parquet").write_bytes(Path("a.parquet").read_bytes()[:-30])
     with refused_data("b.parquet"):
-        rs.convert_dataset("b.parquet", "out.ranksieve")
+        rs.io.convert_dataset("b.parquet", "out.ranksieve")
     assert sorted(os.listdir()) == ["a.parquet", "b.parquet"]
 
 
@@ -550,7 +550,7 @@ def test_what_is_refused(sources, options, refusal):
     Path("a.txt").write_text(GOOD)
     pq.write_table(frame(1), "a.parquet")
     with refusal:
-        rs.convert_dataset(sources, "out.ranksieve", **options)
+        rs.io.convert_dataset(sources, "out.ranksieve", **options)
     assert sorted(os.listdir()) == ["a.parquet", "a.txt"]
 
 
@@ -562,20 +562,20 @@ def test_other_folders_and_files_are_refused():
     Path("other").mkdir()
     Path("other/mine.txt").write_text("mine")
     with pytest.raises(FileExistsError, match="other/: "):
-        rs.convert_dataset("a.txt", "other/")
+        rs.io.convert_dataset("a.txt", "other/")
     with pytest.raises(FileExistsError, match=r"a\.txt: "):
-        rs.convert_dataset("a.txt", "a.txt")
+        rs.io.convert_dataset("a.txt", "a.txt")
     with pytest.raises(FileNotFoundError, match="gone"):
-        rs.convert_dataset("a.txt", "gone/out")
+        rs.io.convert_dataset("a.txt", "gone/out")
     assert os.listdir("other") == ["mine.txt"]
 
 
 def test_an_old_data_set_is_replaced_whole(small_blocks):
     Path("a.txt").write_text(letor_text(0, comments=True))
     Path("b.txt").write_text(letor_text(1, n=20))
-    old, expected = rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt")
-    new = rs.convert_dataset("b.txt", "out.ranksieve")
-    assert_same(new, rs.read_letor("b.txt"))
+    old, expected = rs.io.convert_dataset("a.txt", "out.ranksieve"), rs.io.read_letor("a.txt")
+    new = rs.io.convert_dataset("b.txt", "out.ranksieve")
+    assert_same(new, rs.io.read_letor("b.txt"))
     assert_same(old, expected)  # still open
     assert not Path("out.ranksieve/comments.bin").exists()
     assert sorted(os.listdir()) == ["a.txt", "b.txt", "out.ranksieve"]
@@ -592,7 +592,7 @@ def test_an_interrupted_conversion_leaves_the_old_or_nothing(
     Path("a.txt").write_text(letor_text(0, comments=True, text_ids=True))
     Path("b.txt").write_text(GOOD)
     if existing:
-        rs.convert_dataset("b.txt", "out.ranksieve")
+        rs.io.convert_dataset("b.txt", "out.ranksieve")
     there = sorted(os.listdir())
 
     def fail(*_):
@@ -600,12 +600,12 @@ def test_an_interrupted_conversion_leaves_the_old_or_nothing(
 
     monkeypatch.setattr(folder_writer.FolderWriter, step, fail)
     with pytest.raises(BaseException) as caught:
-        rs.convert_dataset("a.txt", "out.ranksieve")
+        rs.io.convert_dataset("a.txt", "out.ranksieve")
     if isinstance(error, OSError):
         assert "the disk is full" in str(caught.value)
     assert sorted(os.listdir()) == there
     if existing:
-        assert_same(rs.open_dataset("out.ranksieve"), rs.read_letor("b.txt"))
+        assert_same(rs.open_dataset("out.ranksieve"), rs.io.read_letor("b.txt"))
 
 
 KILLED = """
@@ -620,7 +620,7 @@ def write(self, rows, real=folder_writer.FolderWriter._write_block):
     if len(blocks) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
 folder_writer.FolderWriter._write_block = write
-rs.convert_dataset("a.txt", "out.ranksieve")
+rs.io.convert_dataset("a.txt", "out.ranksieve")
 """
 
 
@@ -628,23 +628,23 @@ rs.convert_dataset("a.txt", "out.ranksieve")
 def test_a_killed_conversion_leaves_the_old():
     Path("a.txt").write_text(letor_text(0))
     Path("b.txt").write_text(GOOD)
-    rs.convert_dataset("b.txt", "out.ranksieve")
+    rs.io.convert_dataset("b.txt", "out.ranksieve")
     done = subprocess.run([sys.executable, "-c", KILLED], check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert fingerprint(rs.open_dataset("out.ranksieve")) == fingerprint(rs.read_letor("b.txt"))
+    assert fingerprint(rs.open_dataset("out.ranksieve")) == fingerprint(rs.io.read_letor("b.txt"))
     for hidden in Path().glob(HIDDEN):
         shutil.rmtree(hidden)
-    assert_same(rs.convert_dataset("a.txt", "out.ranksieve"), rs.read_letor("a.txt"))
+    assert_same(rs.io.convert_dataset("a.txt", "out.ranksieve"), rs.io.read_letor("a.txt"))
 
 
 def test_what_was_moved_aside_comes_back(monkeypatch):
     Path("a.txt").write_text(GOOD)
-    rs.convert_dataset("a.txt", "out.ranksieve")
+    rs.io.convert_dataset("a.txt", "out.ranksieve")
     os.rename("out.ranksieve", ".out.ranksieve.0123456789abcdef.old")  # killed between two renames
     Path("bad.txt").write_text("?")
     with refused_data("bad.txt", 1):
-        rs.convert_dataset("bad.txt", "out.ranksieve")
-    assert_same(rs.open_dataset("out.ranksieve"), rs.read_letor("a.txt"))
+        rs.io.convert_dataset("bad.txt", "out.ranksieve")
+    assert_same(rs.open_dataset("out.ranksieve"), rs.io.read_letor("a.txt"))
 
 
 def test_two_writers_do_not_harm_each_other(monkeypatch):
@@ -655,7 +655,7 @@ def test_two_writers_do_not_harm_each_other(monkeypatch):
     def work(name):
         try:
             for _ in range(8):
-                rs.convert_dataset(name, "out.ranksieve")
+                rs.io.convert_dataset(name, "out.ranksieve")
         except BaseException as error:
             faults.append(error)
 
@@ -664,7 +664,7 @@ def test_two_writers_do_not_harm_each_other(monkeypatch):
         thread.start()
     for thread in threads:
         thread.join()
-    prints = {fingerprint(rs.read_letor(name)) for name in ("a.txt", "b.txt")}
+    prints = {fingerprint(rs.io.read_letor(name)) for name in ("a.txt", "b.txt")}
     assert fingerprint(rs.open_dataset("out.ranksieve")) in prints
     assert not list(Path().glob(HIDDEN))
     assert not faults
@@ -674,7 +674,7 @@ def test_a_folder_that_is_being_written_is_left_alone():
     Path("a.txt").write_text(GOOD)
     with atomic_folder("out.ranksieve", lambda _: True) as hidden:
         (hidden / "x").write_text("x")
-        rs.convert_dataset("a.txt", "out.ranksieve")
+        rs.io.convert_dataset("a.txt", "out.ranksieve")
         assert (hidden / "x").exists()
     assert os.listdir("out.ranksieve") == ["x"]
     assert not list(Path().glob(HIDDEN))
@@ -684,7 +684,7 @@ def test_a_folder_that_is_being_written_is_left_alone():
 def test_without_an_exchange_of_folders_the_old_one_is_never_lost(monkeypatch, killed):
     Path("a.txt").write_text(GOOD)
     Path("b.txt").write_text(letor_text(1, n=20))
-    rs.convert_dataset("a.txt", "out.ranksieve")
+    rs.io.convert_dataset("a.txt", "out.ranksieve")
     monkeypatch.setattr(files, "_exchange", lambda *_: False)
     if killed:  # between the two renames
 
@@ -695,10 +695,10 @@ def test_without_an_exchange_of_folders_the_old_one_is_never_lost(monkeypatch, k
 
         monkeypatch.setattr(os, "rename", rename)
         with pytest.raises(KeyboardInterrupt):
-            rs.convert_dataset("b.txt", "out.ranksieve")
+            rs.io.convert_dataset("b.txt", "out.ranksieve")
     else:
-        rs.convert_dataset("b.txt", "out.ranksieve")
-    expected = rs.read_letor("a.txt" if killed else "b.txt")
+        rs.io.convert_dataset("b.txt", "out.ranksieve")
+    expected = rs.io.read_letor("a.txt" if killed else "b.txt")
     assert fingerprint(rs.open_dataset("out.ranksieve")) == fingerprint(expected)
     assert not list(Path().glob(HIDDEN))
 
@@ -706,7 +706,7 @@ def test_without_an_exchange_of_folders_the_old_one_is_never_lost(monkeypatch, k
 def test_progress_ends_at_the_end():
     Path("a.txt").write_text(GOOD)
     seen = []
-    rs.convert_dataset("a.txt", "out.ranksieve", progress=lambda done, total: seen.append((done, total)))
+    rs.io.convert_dataset("a.txt", "out.ranksieve", progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(GOOD), len(GOOD))
 
 
@@ -715,7 +715,7 @@ def test_progress_ends_at_the_end():
 PEAK = """
 import sys
 import ranksieve as rs
-rs.convert_dataset(sys.argv[1], sys.argv[2])
+rs.io.convert_dataset(sys.argv[1], sys.argv[2])
 with open("/proc/self/status") as status:  # unlike ru_maxrss, not at least what the parent has
     print(next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM")))
 """
@@ -757,7 +757,7 @@ def test_memory_does_not_grow_with_the_file(here, kind):
 def trained(here):
     """A data set as a file and as a folder, and two models."""
     data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, random_state=2)
-    rs.write_letor(data, "d.txt")
+    rs.io.write_letor(data, "d.txt")
     assert run("convert", "d.txt", "d.ranksieve").stdout == (
         f"Wrote {data.n_docs} documents of 25 queries to d.ranksieve.\n"
     )
@@ -805,7 +805,7 @@ def test_convert_on_the_command_line(trained):
     run("convert", "back.parquet", "again/", "--dtype", "float32")
     assert rs.open_dataset("again").X.dtype == np.float32
     assert rs.read_dataset("again/").X.dtype == np.float32
-    assert fingerprint(rs.read_dataset("back.parquet")) == fingerprint(rs.read_letor("d.txt"))
+    assert fingerprint(rs.read_dataset("back.parquet")) == fingerprint(rs.io.read_letor("d.txt"))
     text = Path("d.txt").read_text()
     for k in (1, 2):
         Path(f"d{k}.txt").write_text(text.replace("qid:", f"qid:{k}0"))

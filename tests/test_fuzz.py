@@ -81,12 +81,12 @@ FILES = {
         "per node",
     ),
     "long cost": (
-        rs.read_costs,
+        rs.io.read_costs,
         json.dumps({"a": "x" * 3000}).encode(),
         1,
         f"'a' costs '{'x' * 59}…",
     ),
-    "long header": (rs.read_costs, b"y" * 3000, 1, f"'{'y' * 59}…"),
+    "long header": (rs.io.read_costs, b"y" * 3000, 1, f"'{'y' * 59}…"),
     "huge number of a name": (
         read_names, b"1:a\n99999999:b\n", 2, "number 99999999"
     ),
@@ -106,11 +106,11 @@ def test_files_that_were_found(case, tmp_path):
 
 LINE_ENDS = {"\n", "\r\n", "\r"}
 TABLES = {
-    rs.read_judgements: "query,doc,grade\na,1,2\nb,2,0\n",
-    rs.read_qrels: "1 0 7555 4\n1 0 8 0\n",
-    rs.read_run: "1 Q0 7555 1 9.5 tag\n1 Q0 8 2 1 tag\n",
-    rs.read_costs: "feature,cost\nf1,2\nf2,1\n",
-    rs.read_query_weights: "query,weight\n1,2\n2,3\n",
+    rs.io.read_judgements: "query,doc,grade\na,1,2\nb,2,0\n",
+    rs.io.read_qrels: "1 0 7555 4\n1 0 8 0\n",
+    rs.io.read_run: "1 Q0 7555 1 9.5 tag\n1 Q0 8 2 1 tag\n",
+    rs.io.read_costs: "feature,cost\nf1,2\nf2,1\n",
+    rs.io.read_query_weights: "query,weight\n1,2\n2,3\n",
     read_queries: "qid,query\n1,red shoe\n2,hat\n",
     rs.read_model: "## AdaRank\n## x\n1:0.5 2:1\n",
 }
@@ -128,9 +128,9 @@ def test_any_line_end_will_do(read, tmp_path):
 @pytest.mark.parametrize("letter", ["\u2028", "\x85", "\x0c", "\x1c"])
 def test_other_letters_end_no_line(letter, tmp_path):
     (tmp_path / "w.csv").write_text(f"a{letter}b,1\nc,2\n", encoding="utf-8")
-    assert rs.read_query_weights(tmp_path / "w.csv") == {f"a{letter}b": 1.0, "c": 2.0}
+    assert rs.io.read_query_weights(tmp_path / "w.csv") == {f"a{letter}b": 1.0, "c": 2.0}
     (tmp_path / "c.csv").write_text(f"feature,cost\na{letter}b,1\n", encoding="utf-8")
-    assert rs.read_costs(tmp_path / "c.csv").to_dict() == {"features": {f"a{letter}b": 1.0}}
+    assert rs.io.read_costs(tmp_path / "c.csv").to_dict() == {"features": {f"a{letter}b": 1.0}}
 
 
 def test_scores_beyond_float32_tie_without_a_warning():
@@ -140,7 +140,7 @@ def test_scores_beyond_float32_tie_without_a_warning():
 
 def test_a_quoted_query_may_begin_like_a_comment(tmp_path):
     (tmp_path / "j.csv").write_text('# note\n # note\nquery,doc,grade\n"#5",a,1\nb,c,2\n')
-    assert rs.read_judgements(tmp_path / "j.csv").grades == {"#5": {"a": 1.0}, "b": {"c": 2.0}}
+    assert rs.io.read_judgements(tmp_path / "j.csv").grades == {"#5": {"a": 1.0}, "b": {"c": 2.0}}
 
 
 # --- Parquet ---------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_columns_of_odd_kinds_that_hold_numbers_or_nothing(kind, tmp_path):
 def test_query_ids_that_fit_no_folder(ids, tmp_path):
     path = parquet(tmp_path / "d.parquet", qid=ids)
     with refused_data(path) as info:
-        rs.convert_dataset(path, tmp_path / "d.ranksieve")
+        rs.io.convert_dataset(path, tmp_path / "d.ranksieve")
     assert "'qid'" in info.value.reason
 
 
@@ -209,7 +209,7 @@ def test_parquet_whose_text_is_not_utf8(name, word, tmp_path):
     texts = pa.array(["text", "text"])
     path = parquet(tmp_path / "d.parquet", names=("qid", "label", "a", "bbbb"), bbbb=texts)
     path.write_bytes(path.read_bytes().replace(name.encode(), b"\xff" * 4))
-    for read in (rs.read_dataset, lambda given: rs.convert_dataset(given, tmp_path / "d.ranksieve")):
+    for read in (rs.read_dataset, lambda given: rs.io.convert_dataset(given, tmp_path / "d.ranksieve")):
         with refused_data(path) as info:
             read(path)
         assert word in info.value.reason
@@ -219,7 +219,7 @@ def test_parquet_whose_text_is_not_utf8(name, word, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "read", [rs.read_letor, lambda *given, **options: list(rs.stream_letor(*given, **options))]
+    "read", [rs.io.read_letor, lambda *given, **options: list(rs.io.stream_letor(*given, **options))]
 )
 @pytest.mark.parametrize("sparse", [False, True])
 def test_more_features_than_can_have_names_are_refused_before_any_work(read, sparse, tmp_path):

@@ -301,7 +301,7 @@ def test_a_fold_that_cannot_be_fitted_is_named():
 def here(parts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for part, name in zip(parts, ("train.txt", "vali.txt"), strict=True):
-        rs.write_letor(part, name)
+        rs.io.write_letor(part, name)
     Path("ms.csv").write_text("feature,cost,group\n*,1,\nf1,1.5,pair\nf2,1.5,pair\n", encoding="utf-8")
     return tmp_path
 
@@ -331,7 +331,7 @@ def test_fit_within_a_cost(here):
     options = ("--costs", "ms.csv", "--max-cost", 2.6, "--report", "r.html", "--json")
     content = json.loads(run(*fit("--method", "ranksvm", *options)).stdout)
     model = rs.load_model("m.json")
-    assert model.metrics["cost"] == rs.read_costs("ms.csv").of(model.names) <= 2.6
+    assert model.metrics["cost"] == rs.io.read_costs("ms.csv").of(model.names) <= 2.6
     assert content["choice"] == "by 5-fold cross-validation over the training queries"
     page = Path("r.html").read_text(encoding="utf-8")
     assert f"Its features cost <strong>{model.metrics['cost']:g}</strong> of at most 2.6" in page
@@ -371,7 +371,7 @@ def test_validation_data_only_measure_where_all_is_fixed(here):
 
 def test_without_any_wish_a_method_is_fitted_as_its_defaults_say(here):
     run(*fit("--method", "ranksvm"))
-    plain = find_method("ranksvm").make().fit(rs.read_letor("train.txt")).to_model()
+    plain = find_method("ranksvm").make().fit(rs.io.read_letor("train.txt")).to_model()
     assert rs.load_model("m.json").to_dict() == plain.to_dict()
 
 

@@ -86,7 +86,7 @@ def test_the_same_figures_from_sparse_data_and_from_disk(tmp_path, monkeypatch):
     data.X[np.abs(data.X) < 0.4] = 0.0
     expected = rs.inspect_features(data)
     monkeypatch.setattr(inspection, "ROWS_AT_ONCE", 7)
-    stored = rs.convert_dataset(data, tmp_path / "d.ranksieve")
+    stored = rs.io.convert_dataset(data, tmp_path / "d.ranksieve")
     for other in (data.replace_features(sp.csr_array(data.X)), stored):
         found = rs.inspect_features(other)
         assert found.features == expected.features

@@ -58,13 +58,13 @@ def log(tmp_path):
 
 def reason(path, judged=JUDGED, line=None, **options):
     with refused_data(path, line) as info:
-        rs.read_ltr_log(path, judged, **options)
+        rs.io.read_ltr_log(path, judged, **options)
     return info.value.reason
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(log, form):
-    data = rs.read_ltr_log(log(*FORMS[form]), JUDGED, missing="keep")
+    data = rs.io.read_ltr_log(log(*FORMS[form]), JUDGED, missing="keep")
     np.testing.assert_array_equal(data.X, X)
     assert data.y.tolist() == [4, 3, 1, 0]
     assert data.qid.tolist() == [1, 1, 2, 2]
@@ -73,7 +73,7 @@ def test_every_form(log, form):
 
 
 def test_one_response_for_one_judged_query_needs_no_id(log):
-    data = rs.read_ltr_log(log(RAMBO, indent=2), Judgements({"rambo": GRADES["1"]}), missing="zero")
+    data = rs.io.read_ltr_log(log(RAMBO, indent=2), Judgements({"rambo": GRADES["1"]}), missing="zero")
     assert data.qid.tolist() == ["rambo", "rambo"]
     assert data.X.tolist() == [[9.5, 10.75], [2.5, 0.0]]
 
@@ -81,7 +81,7 @@ def test_one_response_for_one_judged_query_needs_no_id(log):
 def test_judgements_from_a_file_and_a_packed_log(tmp_path):
     (tmp_path / "j.csv").write_text("grade,keywords,docId\n4,rambo,7555\n3,rambo,1370\n")
     (tmp_path / "log.jsonl.gz").write_bytes(gzip.compress(json.dumps(RAMBO | {"query": "rambo"}).encode()))
-    data = rs.read_ltr_log(tmp_path / "log.jsonl.gz", tmp_path / "j.csv", missing="zero")
+    data = rs.io.read_ltr_log(tmp_path / "log.jsonl.gz", tmp_path / "j.csv", missing="zero")
     assert data.y.tolist() == [4, 3]
 
 
@@ -89,7 +89,7 @@ def test_early_releases_log_a_mapping(log):
     old = copy.deepcopy(RAMBO)
     for one in old["hits"]["hits"]:
         one["fields"]["_ltrlog"] = [{"log_entry1": {"title": 1.5, "body": 2.5}}]
-    data = rs.read_ltr_log(log(old | {"qid": "1"}), Judgements({"1": GRADES["1"]}))
+    data = rs.io.read_ltr_log(log(old | {"qid": "1"}), Judgements({"1": GRADES["1"]}))
     assert data.X.tolist() == [[1.5, 2.5]] * 2
 
 
@@ -97,7 +97,7 @@ def test_extra_logging_is_no_feature(log):
     noisy = copy.deepcopy(RAMBO)
     for one in noisy["hits"]["hits"]:
         one["fields"]["_ltrlog"][0]["log_entry1"].append({"name": "extra_logging", "value": {"why": "x"}})
-    data = rs.read_ltr_log(log(noisy), Judgements({"1": GRADES["1"]}), missing="zero")
+    data = rs.io.read_ltr_log(log(noisy), Judgements({"1": GRADES["1"]}), missing="zero")
     assert data.feature_names == ("title", "body")
 
 
@@ -106,8 +106,8 @@ def test_several_log_entries(log):
     for one in both["hits"]["hits"]:
         one["fields"]["_ltrlog"].append({"more": [{"name": "clicks", "value": 7}]})
     path, judged = log(both), Judgements({"1": GRADES["1"]})
-    assert rs.read_ltr_log(path, judged).feature_names == ("title", "body", "clicks")
-    assert rs.read_ltr_log(path, judged, entry="more").X.tolist() == [[7.0], [7.0]]
+    assert rs.io.read_ltr_log(path, judged).feature_names == ("title", "body", "clicks")
+    assert rs.io.read_ltr_log(path, judged, entry="more").X.tolist() == [[7.0], [7.0]]
     unknown = reason(path, judged, entry="nope")
     assert unknown.startswith("document 7555: ")
     assert "`entry='nope'`" in unknown
@@ -120,7 +120,7 @@ def test_several_log_entries(log):
 
 def test_features_that_only_some_hits_log(log):
     mixed = response(hit("7555", 1.0, 2.0), hit("1370", 3.0, names=("clicks",)))
-    data = rs.read_ltr_log(log(mixed), Judgements({"1": GRADES["1"]}), missing="keep")
+    data = rs.io.read_ltr_log(log(mixed), Judgements({"1": GRADES["1"]}), missing="keep")
     assert data.feature_names == ("title", "body", "clicks")
     np.testing.assert_array_equal(data.X, [[1, 2, math.nan], [math.nan, math.nan, 3]])
 
@@ -129,9 +129,9 @@ def test_documents_without_a_judgement(log):
     path = log({"1": response(hit("7555", 1, 2), hit("new", 3, 4)), "9": response(hit("7555", 5, 6))})
     judged = Judgements({"1": {"7555": 2.0, "unseen": 1.0}})
     with pytest.warns(UserWarning, match="2 logged documents .* 1 judged documents"):
-        assert rs.read_ltr_log(path, judged).X.tolist() == [[1, 2]]
+        assert rs.io.read_ltr_log(path, judged).X.tolist() == [[1, 2]]
     with pytest.warns(UserWarning, match="1 logged documents"):
-        data = rs.read_ltr_log(path, judged, unjudged="zero")
+        data = rs.io.read_ltr_log(path, judged, unjudged="zero")
     assert data.y.tolist() == [2, 0]
     assert list(data.doc_ids) == ["7555", "new"]
 
@@ -139,8 +139,8 @@ def test_documents_without_a_judgement(log):
 def test_missing_values_follow_the_policy(log):
     path = log(*FORMS["json lines"])
     assert "body of row 1 (query 1)" in reason(path, missing="error")
-    assert np.isnan(rs.read_ltr_log(path, JUDGED).X).sum() == 1
-    assert rs.read_ltr_log(path, JUDGED, missing="query_min").X[1].tolist() == [2.5, 10.75]
+    assert np.isnan(rs.io.read_ltr_log(path, JUDGED).X).sum() == 1
+    assert rs.io.read_ltr_log(path, JUDGED, missing="query_min").X[1].tolist() == [2.5, 10.75]
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_query_ids_beyond_64_bits_stay_text(log):
     one, two = str(2**63 - 1), str(2**63)
     path = log({one: response(hit("a", 1, 2)), two: response(hit("a", 3, 4))})
     grades = {query: {"a": 1.0} for query in (one, two)}
-    assert rs.read_ltr_log(path, Judgements(grades)).qid.tolist() == [one, two]
+    assert rs.io.read_ltr_log(path, Judgements(grades)).qid.tolist() == [one, two]
     path = log({one: response(hit("a", 1, 2))})
-    assert rs.read_ltr_log(path, Judgements({one: {"a": 1.0}})).qid.tolist() == [2**63 - 1]
+    assert rs.io.read_ltr_log(path, Judgements({one: {"a": 1.0}})).qid.tolist() == [2**63 - 1]
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_query_ids_beyond_64_bits_stay_text(log):
 )  # fmt: skip
 def test_query_ids_have_the_kind_that_letor_text_gives_them(log, tmp_path, ids):
     path = log({query: response(hit("a", 1, 2)) for query in ids})
-    logged = rs.read_ltr_log(path, Judgements({query: {"a": 1.0} for query in ids})).qid
+    logged = rs.io.read_ltr_log(path, Judgements({query: {"a": 1.0} for query in ids})).qid
     (tmp_path / "d.txt").write_text("".join(f"1 qid:{query} 1:1\n" for query in ids), encoding="utf-8")
-    written = rs.read_letor(tmp_path / "d.txt").qid
+    written = rs.io.read_letor(tmp_path / "d.txt").qid
     assert (logged.dtype, logged.tolist()) == (written.dtype, written.tolist())
     assert list(map(str, logged)) == ids
 
@@ -206,16 +206,16 @@ def test_query_ids_have_the_kind_that_letor_text_gives_them(log, tmp_path, ids):
 def test_keywords_that_end_in_nul_are_another_query(log):
     path = log({query: response(hit("a", 1, 2)) for query in ("a", "a\0")})
     judged = Judgements({query: {"a": 1.0} for query in ("a", "a\0")})
-    assert rs.read_ltr_log(path, judged).qid.tolist() == ["a", "a\0"]
+    assert rs.io.read_ltr_log(path, judged).qid.tolist() == ["a", "a\0"]
 
 
 def test_bad_options(log):
     path = log(RAMBO)
     assert "`judgements`" in reason(path, None)
     with refused_parameter("unjudged", "keep"):
-        rs.read_ltr_log(path, JUDGED, unjudged="keep")
+        rs.io.read_ltr_log(path, JUDGED, unjudged="keep")
     with refused_parameter("missing", "mean"):
-        rs.read_ltr_log(path, JUDGED, missing="mean")
+        rs.io.read_ltr_log(path, JUDGED, missing="mean")
 
 
 @pytest.mark.parametrize("name", ["log.json.gz", "log.jsonl.gz", "log.ndjson.gz", "log.gz"])
@@ -225,7 +225,7 @@ def test_read_dataset_knows_a_packed_log(tmp_path, name):
     np.testing.assert_array_equal(rs.read_dataset(tmp_path / name, judgements=JUDGED).X, X)
     (tmp_path / name).write_bytes(gzip.compress(text.encode())[:-9])
     with refused_data(tmp_path / name):
-        rs.read_ltr_log(tmp_path / name, JUDGED)
+        rs.io.read_ltr_log(tmp_path / name, JUDGED)
 
 
 @pytest.mark.parametrize("name", ["log.json", "log.jsonl", "log.ndjson", "log.txt", "log"])
@@ -238,7 +238,7 @@ def test_read_dataset_knows_a_log_by_name_or_content(log, name):
 
 
 def test_from_log_to_letor_text_and_back(log, tmp_path):
-    data = rs.read_ltr_log(log(*FORMS["list"]), JUDGED, missing="keep")
+    data = rs.io.read_ltr_log(log(*FORMS["list"]), JUDGED, missing="keep")
     rs.write_dataset(data, tmp_path / "train.txt")
     back = rs.read_dataset(tmp_path / "train.txt", missing="keep")
     np.testing.assert_array_equal(back.X, data.X)

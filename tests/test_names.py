@@ -22,7 +22,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def named():
-    return rs.read_letor("d.txt", names=NAMES)
+    return rs.io.read_letor("d.txt", names=NAMES)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def named():
 def test_forms_of_files(content):
     Path("names.txt").write_text(content)
     assert read_names("names.txt").names == NAMES
-    assert rs.read_letor("d.txt", names="names.txt").feature_names == NAMES
+    assert rs.io.read_letor("d.txt", names="names.txt").feature_names == NAMES
     assert rs.read_dataset("d.txt", names=Path("names.txt")).feature_names == NAMES
-    assert next(rs.stream_letor("d.txt", names="names.txt")).feature_names == NAMES
-    assert rs.convert_dataset("d.txt", "d.ranksieve", names="names.txt").feature_names == NAMES
+    assert next(rs.io.stream_letor("d.txt", names="names.txt")).feature_names == NAMES
+    assert rs.io.convert_dataset("d.txt", "d.ranksieve", names="names.txt").feature_names == NAMES
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,10 @@ def test_forms_of_files(content):
 )
 def test_what_is_refused(content, file, line, word):
     Path("names.txt").write_text(content)
-    for read in (rs.read_letor, lambda path, names: rs.convert_dataset(path, "d.ranksieve", names=names)):
+    for read in (
+        rs.io.read_letor,
+        lambda path, names: rs.io.convert_dataset(path, "d.ranksieve", names=names),
+    ):
         with refused_data(file, line) as info:
             read("d.txt", names="names.txt")
         assert word in info.value.reason
@@ -67,54 +70,54 @@ def test_what_is_refused(content, file, line, word):
 
 def test_names_with_numbers_may_be_more_than_the_features():
     Path("names.txt").write_text("1:a\n5:e\n")
-    data = rs.read_letor("d.txt", names="names.txt")
+    data = rs.io.read_letor("d.txt", names="names.txt")
     assert data.feature_names == ("a", "f2", "f3", "f4", "e")
     assert not data.X[:, 3:].any()
-    sparse = rs.read_letor("d.txt", names="names.txt", sparse=True)
+    sparse = rs.io.read_letor("d.txt", names="names.txt", sparse=True)
     assert sparse.X.shape == (4, 5)
-    stored = rs.convert_dataset("d.txt", "d.ranksieve", names="names.txt")
+    stored = rs.io.convert_dataset("d.txt", "d.ranksieve", names="names.txt")
     np.testing.assert_array_equal(stored.X[:], data.X)
     assert stored.feature_names == data.feature_names
 
 
 @pytest.mark.parametrize("target", ["e.txt", "e.txt.gz"])
 def test_names_are_written_beside_the_text(named, target):
-    rs.write_letor(named, target)
+    rs.io.write_letor(named, target)
     assert Path("e.txt.names").read_text() == "1:bm25 title\n2:price\n3:clicks\n"
-    assert rs.read_letor(target).feature_names == NAMES
-    assert next(rs.stream_letor(target)).feature_names == NAMES
-    assert rs.convert_dataset(target, "e.ranksieve").feature_names == NAMES
-    rs.write_letor(rs.read_letor("d.txt"), target)
+    assert rs.io.read_letor(target).feature_names == NAMES
+    assert next(rs.io.stream_letor(target)).feature_names == NAMES
+    assert rs.io.convert_dataset(target, "e.ranksieve").feature_names == NAMES
+    rs.io.write_letor(rs.io.read_letor("d.txt"), target)
     assert not Path("e.txt.names").exists()
-    assert rs.read_letor(target).feature_names == ("f1", "f2", "f3")
+    assert rs.io.read_letor(target).feature_names == ("f1", "f2", "f3")
 
 
 def test_a_text_that_fails_leaves_no_names(named):
     named.X[0, 0] = np.inf
     with refused_data():
-        rs.write_letor(named, "e.txt")
+        rs.io.write_letor(named, "e.txt")
     assert not list(Path().glob("e.txt*"))
 
 
 def test_names_that_fit_on_no_line(named):
     data = named.replace_features(named.X, ["a\nb", "c", "d"])
     with refused_data() as info:
-        rs.write_letor(data, "e.txt")
+        rs.io.write_letor(data, "e.txt")
     assert "'a\\nb'" in info.value.reason
     assert not Path("e.txt").exists()
 
 
 def test_several_texts_need_the_same_names(named):
-    rs.write_letor(named, "a.txt")
-    rs.write_letor(named.replace_features(named.X, ["x", "y", "z"]), "b.txt")
+    rs.io.write_letor(named, "a.txt")
+    rs.io.write_letor(named.replace_features(named.X, ["x", "y", "z"]), "b.txt")
     with refused_data("b.txt.names"):
-        rs.read_letor(["a.txt", "b.txt"])
-    assert rs.read_letor(["a.txt", "d.txt"]).feature_names == NAMES
+        rs.io.read_letor(["a.txt", "b.txt"])
+    assert rs.io.read_letor(["a.txt", "d.txt"]).feature_names == NAMES
 
 
 def test_named_models_say_how_to_name_data(named):
     model = rs.FenchelRank(radius=2).fit(named).to_model()
-    plain = rs.read_letor("d.txt")
+    plain = rs.io.read_letor("d.txt")
     with refused_data() as info:
         model.predict(plain)
     assert "`names`" in info.value.reason

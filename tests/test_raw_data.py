@@ -111,7 +111,7 @@ def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
     with refused_data() as info:
         ranker.partial_fit(TRAIN)
     assert "`missing='column_mean'`" in info.value.reason
-    rs.write_letor(TRAIN, tmp_path / "train.txt")
+    rs.io.write_letor(TRAIN, tmp_path / "train.txt")
     first = int(np.flatnonzero(np.isnan(TRAIN.X).any(axis=1))[0]) + 1
     with refused_data("train.txt", first):
         rs.MinBatSRank().fit_file(tmp_path / "train.txt", n_features=4)

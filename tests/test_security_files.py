@@ -55,14 +55,14 @@ def peak_of(read, *args, **options):
 
 
 READERS = {
-    "judgements.csv.gz": rs.read_judgements,
-    "features.names.gz": lambda path: rs.read_letor(path.with_name("x.txt"), names=path),
-    "costs.json.gz": rs.read_costs,
-    "data.csv.gz": rs.read_csv,
-    "log.jsonl.gz": lambda path: rs.read_ltr_log(
-        path, judgements=rs.read_judgements(path.with_name("q.txt"))
+    "judgements.csv.gz": rs.io.read_judgements,
+    "features.names.gz": lambda path: rs.io.read_letor(path.with_name("x.txt"), names=path),
+    "costs.json.gz": rs.io.read_costs,
+    "data.csv.gz": rs.io.read_csv,
+    "log.jsonl.gz": lambda path: rs.io.read_ltr_log(
+        path, judgements=rs.io.read_judgements(path.with_name("q.txt"))
     ),
-    "qrels.txt.gz": rs.read_qrels,
+    "qrels.txt.gz": rs.io.read_qrels,
 }
 
 
@@ -79,7 +79,7 @@ def test_gzip_that_holds_far_more_than_its_size(name, small_bounds, tmp_path):
 
 def test_letor_rows_without_end(small_bounds, tmp_path):
     path = bomb(tmp_path / "train.txt.gz", b"", b"0 qid:1 1:0\n" * (MEGABYTE // 12), 16)
-    _, error = peak_of(rs.read_letor, path)
+    _, error = peak_of(rs.io.read_letor, path)
     assert error.file == str(path)
     assert "compression" in error.reason
 
@@ -120,7 +120,7 @@ def test_parquet_of_more_rows_than_its_size_can_mean(small_bounds, tmp_path):
     zeros = arrow.array(np.zeros(n, dtype=np.int8))
     parquet.write_table(arrow.table({"qid": zeros, "label": zeros, "a": zeros}), path)
     assert path.stat().st_size < 8 * n * 3 / unpacking.MOST_TIMES_BY_COLUMN
-    for read in (read_parquet, lambda source: rs.convert_dataset(source, tmp_path / "folder.ranksieve")):
+    for read in (read_parquet, lambda source: rs.io.convert_dataset(source, tmp_path / "folder.ranksieve")):
         with refused_data(path) as info:
             read(path)
         assert f"{n:,} rows of 3 columns" in info.value.reason
@@ -161,7 +161,7 @@ def test_logs_nested_without_end(depth, tmp_path):
     (tmp_path / "log.json").write_text('{"response":' * depth + "[]" + "}" * depth)
     (tmp_path / "q.txt").write_text("q 0 d 1\n")
     with pytest.raises(DataError) as info:
-        rs.read_ltr_log(tmp_path / "log.json", judgements=tmp_path / "q.txt")
+        rs.io.read_ltr_log(tmp_path / "log.json", judgements=tmp_path / "q.txt")
     assert info.value.file == str(tmp_path / "log.json")
 
 

@@ -120,7 +120,7 @@ def test_a_link_that_waits_for_names_of_features_is_not_followed(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "train.txt.names").symlink_to(tmp_path / "mine.txt")
     with refused_data("train.txt.names"):
-        rs.write_letor(data, tmp_path / "train.txt")
+        rs.io.write_letor(data, tmp_path / "train.txt")
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert not (tmp_path / "train.txt").exists()
 

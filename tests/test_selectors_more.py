@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
-from ranksieve import read_letor
 from ranksieve.baselines import (
     BFSWrapper,
     BRTree,
@@ -30,6 +29,7 @@ from ranksieve.baselines.filters import k_means, quality
 from ranksieve.baselines.rls import LeftOut, centred_rows
 from ranksieve.baselines.wrappers import NOTHING, Ascent, Weighted, best_first, split_queries
 from ranksieve.data.dataset import Dataset
+from ranksieve.io import read_letor
 from ranksieve.metrics import evaluate
 from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset

@@ -31,7 +31,7 @@ def test_every_command_runs_and_fit_finds_the_same_model(shop):
 
 def test_the_files_hold_what_the_page_says(shop):
     folder, names = shop
-    assert rs.read_costs(folder / "ms.csv").to_dict() == rs.shop_costs().to_dict()
+    assert rs.io.read_costs(folder / "ms.csv").to_dict() == rs.shop_costs().to_dict()
     assert all(
         names["model"].coef[names["shop"].feature_names.index(name)] >= 0 for name in names["counters"]
     )

@@ -85,7 +85,7 @@ def test_every_lazy_name_is_there():
 @pytest.mark.full
 def test_a_plain_fit_compiles_few_kernels_once_each(tmp_path):
     data = rs.make_ranking(n_queries=30, n_features=8, docs_per_query=12, n_informative=3, random_state=0)
-    rs.write_letor(data, tmp_path / "train.txt")
+    rs.io.write_letor(data, tmp_path / "train.txt")
     last_line = output_of(COMPILED, tmp_path / "train.txt", tmp_path / "model.json").splitlines()[-1]
     used = [(module, name, count) for module, name, count in json.loads(last_line) if count]
     assert {module for module, _, _ in used} <= KERNELS_OF_A_FIT
@@ -108,7 +108,7 @@ print(*{name.partition(".")[0] for name in sys.modules})
 @pytest.mark.full
 def test_the_program_loads_no_templates_and_writes_the_same_model(method, tmp_path):
     data = rs.make_ranking(n_queries=30, n_features=8, docs_per_query=12, n_informative=3, random_state=0)
-    rs.write_letor(data, tmp_path / "train.txt")
+    rs.io.write_letor(data, tmp_path / "train.txt")
     models = {name: str(tmp_path / f"{name}.json") for name in ("program", "here")}
     fit = [str(tmp_path / "train.txt"), f"--method={method}", "-o"]
     loaded = output_of(PROGRAM, *fit, models["program"]).splitlines()[-1].split()
@@ -137,6 +137,6 @@ except ValueError as error:
 
 def test_rankers_are_estimators_in_a_process_that_ran_the_program(tmp_path):
     data = rs.make_ranking(n_queries=20, n_features=4, docs_per_query=8, n_informative=2, random_state=0)
-    rs.write_letor(data, tmp_path / "train.txt")
+    rs.io.write_letor(data, tmp_path / "train.txt")
     fit = [str(tmp_path / "train.txt"), "--set", "n_alphas=4", "-o", str(tmp_path / "model.json")]
     assert "Invalid parameter 'nonsense'" in output_of(ESTIMATOR, *fit).splitlines()[-1]

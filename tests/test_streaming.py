@@ -95,7 +95,7 @@ def test_every_operation_has_the_bits_of_memory(on_disk, dtype, n_used, kept):
 def test_an_objective_of_some_columns_reads_its_own(tmp_path):
     """Objectives of other columns have pieces of the same numbers: none may take those of another."""
     data = draw(far=False)
-    disk = make_objective(rs.convert_dataset(data, tmp_path / "train.ranksieve"))
+    disk = make_objective(rs.io.convert_dataset(data, tmp_path / "train.ranksieve"))
     memory = make_objective(data)
     for seed in range(4):
         columns = np.sort(np.random.default_rng(seed).choice(D, 3, replace=False))
@@ -112,7 +112,7 @@ def test_the_best_subset_is_proven_the_same_from_disk(tmp_path):
     data = rs.make_ranking(n_queries=40, n_features=12, n_informative=5, noise=1.0, random_state=2)
     ours, theirs = (
         rs.BestSubset(3, max_nodes=40).fit(one)
-        for one in (data, rs.convert_dataset(data, tmp_path / "train.ranksieve"))
+        for one in (data, rs.io.convert_dataset(data, tmp_path / "train.ranksieve"))
     )
     np.testing.assert_array_equal(theirs.coef_, ours.coef_)
     assert theirs.n_iter_ == ours.n_iter_ > 1

@@ -139,30 +139,33 @@ def test_queries_without_a_relevant_document():
 def test_round_trip(tmp_path):
     data = rs.Dataset([[1.0], [2.0], [3.0], [0.5]], [0, 2, 1.5, 0], ["q 1", "q 1", "b", "q 1"],
                       doc_ids=["x", "two words", 7, "z"])  # fmt: skip
-    rs.write_run(data, np.array([0.1, 1 / 3, 5.0, 0.1]), tmp_path / "run", tag="my tag")
-    rs.write_qrels(data, tmp_path / "qrels")
+    rs.io.write_run(data, np.array([0.1, 1 / 3, 5.0, 0.1]), tmp_path / "run", tag="my tag")
+    rs.io.write_qrels(data, tmp_path / "qrels")
     assert (tmp_path / "run").read_text().splitlines() == [
         "q_1 Q0 two_words 1 0.3333333333333333 my_tag",
         "q_1 Q0 x 2 0.1 my_tag",
         "q_1 Q0 z 3 0.1 my_tag",
         "b Q0 7 1 5.0 my_tag",
     ]
-    assert rs.read_run(tmp_path / "run") == {"q_1": {"two_words": 1 / 3, "x": 0.1, "z": 0.1}, "b": {"7": 5.0}}
-    assert rs.read_qrels(tmp_path / "qrels") == {"q_1": {"x": 0, "two_words": 2, "z": 0}, "b": {"7": 1.5}}
+    assert rs.io.read_run(tmp_path / "run") == {
+        "q_1": {"two_words": 1 / 3, "x": 0.1, "z": 0.1},
+        "b": {"7": 5.0},
+    }
+    assert rs.io.read_qrels(tmp_path / "qrels") == {"q_1": {"x": 0, "two_words": 2, "z": 0}, "b": {"7": 1.5}}
 
 
 def test_documents_without_an_id_go_by_row_number(tmp_path):
     data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 2, 1], [1, 1, 1], doc_ids=["x", None, ""])
-    rs.write_qrels(data, tmp_path / "q")
-    assert rs.read_qrels(tmp_path / "q") == {"1": {"x": 0, "2": 2, "3": 1}}
-    rs.write_qrels(rs.Dataset([[1.0], [2.0]], [0, 2], [1, 1]), tmp_path / "q")
-    assert rs.read_qrels(tmp_path / "q") == {"1": {"1": 0, "2": 2}}
+    rs.io.write_qrels(data, tmp_path / "q")
+    assert rs.io.read_qrels(tmp_path / "q") == {"1": {"x": 0, "2": 2, "3": 1}}
+    rs.io.write_qrels(rs.Dataset([[1.0], [2.0]], [0, 2], [1, 1]), tmp_path / "q")
+    assert rs.io.read_qrels(tmp_path / "q") == {"1": {"1": 0, "2": 2}}
 
 
 def test_equal_names_within_a_query_are_refused(tmp_path):
     data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 2, 1], [1, 2, 2], doc_ids=["x", "x", "x"])
     with refused_data() as info:
-        rs.write_qrels(data, tmp_path / "q")
+        rs.io.write_qrels(data, tmp_path / "q")
     assert "query 2 has two documents called x" in info.value.reason
     assert list(tmp_path.iterdir()) == []
 
@@ -171,9 +174,9 @@ def test_equal_names_within_a_query_are_refused(tmp_path):
 def test_query_ids_that_are_no_own_word_are_refused(tmp_path, ids):
     data = rs.Dataset([[1.0], [2.0]], [0, 1], ids)
     with refused_data():
-        rs.write_qrels(data, tmp_path / "q")
+        rs.io.write_qrels(data, tmp_path / "q")
     with refused_data():
-        rs.write_run(data, np.zeros(2), tmp_path / "r")
+        rs.io.write_run(data, np.zeros(2), tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -196,11 +199,11 @@ def test_bad_files(tmp_path, read, text, line, word):
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileNotFoundError, match="gone: "):
-        rs.read_run(tmp_path / "gone")
+        rs.io.read_run(tmp_path / "gone")
     (tmp_path / "latin").write_bytes(b"1 Q0 a 1 1 t\n1 Q0 \xe9 2 0 t\n")
-    assert "UTF-8" in reason(rs.read_run, tmp_path / "latin", 2)
+    assert "UTF-8" in reason(rs.io.read_run, tmp_path / "latin", 2)
     (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b\x08\x00")
-    assert "gzip" in reason(rs.read_run, tmp_path / "cut.gz")
+    assert "gzip" in reason(rs.io.read_run, tmp_path / "cut.gz")
 
 
 # ---------------------------------------------------------------- judgements

@@ -162,7 +162,7 @@ def test_verification_takes_the_model_before(old, updated):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, old):
     place = tmp_path_factory.mktemp("update")
-    rs.write_letor(SECOND, place / "new.txt")
+    rs.io.write_letor(SECOND, place / "new.txt")
     old.save(place / "old.json")
     return place
 

@@ -113,7 +113,7 @@ def test_a_fit_warns_of_many_documents_of_weight_zero(data, tmp_path):
         rf"{tenth} of {data.n_docs - len(out)} training documents have weight 0, so they are absent: .* \+ 1$"
     )
     many = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
-    for given in (many, rs.convert_dataset(many, tmp_path / "train.ranksieve")):
+    for given in (many, rs.io.convert_dataset(many, tmp_path / "train.ranksieve")):
         with pytest.warns(UserWarning, match=words):
             rs.SparseRankSVM(alpha=0.1).fit(given, query_weight=without_first)
     weight[np.setdiff1d(np.arange(data.n_docs), out)[0]] = 1.0
@@ -169,7 +169,7 @@ def test_weights_of_unknown_queries_are_refused(data):
 )
 def test_files_of_query_weights(tmp_path, text, found):
     (tmp_path / "weights.csv").write_text(text)
-    assert rs.read_query_weights(tmp_path / "weights.csv") == found
+    assert rs.io.read_query_weights(tmp_path / "weights.csv") == found
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_files_of_query_weights(tmp_path, text, found):
 def test_bad_lines_are_named(tmp_path, text, line, word):
     (tmp_path / "weights.csv").write_text(text)
     with refused_data("weights.csv", line) as info:
-        rs.read_query_weights(tmp_path / "weights.csv")
+        rs.io.read_query_weights(tmp_path / "weights.csv")
     assert word in info.value.reason
 
 
@@ -226,14 +226,14 @@ def test_folders_keep_weights(data, tmp_path, scattered):
     for source in (given,) if scattered else (given, tmp_path / "train.parquet"):
         told = pytest.warns(UserWarning, match="not together") if scattered else nullcontext()
         with told:
-            opened = rs.convert_dataset(source, tmp_path / "train.ranksieve")
+            opened = rs.io.convert_dataset(source, tmp_path / "train.ranksieve")
         grouped = given.select_rows(given.queries.order)
         np.testing.assert_array_equal(opened.document_weight, grouped.document_weight)
         np.testing.assert_array_equal(opened.y, grouped.y)
 
 
 def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
-    opened = rs.convert_dataset(data, tmp_path / "train.ranksieve")
+    opened = rs.io.convert_dataset(data, tmp_path / "train.ranksieve")
     for normalise in ("none", "within_z"):
         there, here = (rs.sparse_path(one, n_alphas=6, normalise=normalise) for one in (opened, data))
         np.testing.assert_array_equal(there.coefs, here.coefs)
@@ -249,7 +249,7 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
     weight = np.random.default_rng(0).integers(0, 4, drawn.n_docs).astype(float)
     weight[drawn.qid == drawn.query_ids[4]] = 0.0
     memory = rs.Dataset(drawn.X, drawn.y, drawn.qid, document_weight=weight)
-    disk = rs.convert_dataset(memory, tmp_path / "train.ranksieve")
+    disk = rs.io.convert_dataset(memory, tmp_path / "train.ranksieve")
     by_id = {drawn.query_ids[0]: 0.0, drawn.query_ids[7]: 2.0}
     here, there, absent = (
         rs.SparseRanker(cv=3).fit(one, query_weight=by_id)
@@ -267,7 +267,7 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
 
 def test_letor_text_has_no_place_for_weights(data, tmp_path):
     with refused_data("train.txt") as info:
-        rs.write_letor(data, tmp_path / "train.txt")
+        rs.io.write_letor(data, tmp_path / "train.txt")
     assert "document weights" in info.value.reason
     (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     with refused_data("train.txt") as info:

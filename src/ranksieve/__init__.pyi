@@ -1,4 +1,5 @@
 from . import baselines as baselines
+from . import io as io
 from ._version import __version__ as __version__
 from .choice.scorecard import make_scorecard as make_scorecard
 from .dask import distribute as distribute
@@ -14,28 +15,13 @@ from .explain import worst_queries as worst_queries
 from .export import export_model as export_model
 from .grid_ranker import GridRanker as GridRanker
 from .inspection import inspect_features as inspect_features
-from .io.csv_files import read_csv as read_csv
 from .io.folder import open_dataset as open_dataset
 from .io.folds import deal_folds as deal_folds
 from .io.folds import load_letor_folds as load_letor_folds
 from .io.frames import from_frame as from_frame
 from .io.frames import to_frame as to_frame
-from .io.letor import read_letor as read_letor
-from .io.letor import write_letor as write_letor
-from .io.load import convert_dataset as convert_dataset
 from .io.load import read_dataset as read_dataset
 from .io.load import write_dataset as write_dataset
-from .io.ltr_log import read_ltr_log as read_ltr_log
-from .io.stream import stream_letor as stream_letor
-from .io.tables import read_costs as read_costs
-from .io.tables import read_judgements as read_judgements
-from .io.tables import read_query_weights as read_query_weights
-from .io.tables import read_signs as read_signs
-from .io.tables import with_query_texts as with_query_texts
-from .io.trec import read_qrels as read_qrels
-from .io.trec import read_run as read_run
-from .io.trec import write_qrels as write_qrels
-from .io.trec import write_run as write_run
 from .metrics import evaluate as evaluate
 from .metrics.evaluate import evaluate_run as evaluate_run
 from .metrics.significance import compare as compare
@@ -47,7 +33,6 @@ from .path import sparse_path as sparse_path
 from .prepare.missing import fill_missing as fill_missing
 from .rankers import BestSubset as BestSubset
 from .rankers import FenchelRank as FenchelRank
-from .rankers import Frontier as Frontier
 from .rankers import FSMRank as FSMRank
 from .rankers import LinearRanker as LinearRanker
 from .rankers import MinBatSRank as MinBatSRank
@@ -55,7 +40,6 @@ from .rankers import RankSVM as RankSVM
 from .rankers import SparseListMLE as SparseListMLE
 from .rankers import SparseRanker as SparseRanker
 from .rankers import SparseRankSVM as SparseRankSVM
-from .rankers.best_subset import best_subset as best_subset
 from .rankers.frontier import frontier as frontier
 from .rankers.pipelines import to_model as to_model
 from .rankers.stability import selection_frequency as selection_frequency
@@ -63,5 +47,4 @@ from .report.explain_page import card_text as card_text
 from .synthetic import make_ranking as make_ranking
 from .synthetic import make_shop as make_shop
 from .synthetic import shop_costs as shop_costs
-from .verification import Verification as Verification
 from .verification import verify as verify

@@ -60,7 +60,7 @@ class GridRanker(Ranker):
     parameters : mapping, optional
         Parameters of the method that are fixed; the grid keeps what they leave open.
     feature_costs : file, mapping, sequence or FeatureCosts, optional
-        What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.read_costs`.
+        What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.io.read_costs`.
     max_cost : float, optional
         The features in use cost at most this much.
     profile : str or Profile, optional

@@ -79,9 +79,9 @@ def make_inputs(folder: Path) -> None:
     folder.mkdir()
     data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, random_state=1)
     for name, part in zip(("train", "vali", "test"), split_queries(data, 0), strict=True):
-        rs.write_letor(part, folder / f"{name}.txt")
+        rs.io.write_letor(part, folder / f"{name}.txt")
     big = rs.make_ranking(n_queries=300, n_features=40, n_informative=3, random_state=2)
-    rs.write_letor(big, folder / "big.txt")
+    rs.io.write_letor(big, folder / "big.txt")
     rs.write_dataset(big, folder / "big.ranksieve")
     rs.write_dataset(data, folder / "old.ranksieve")
     rs.RankSVM().fit(data).to_model().save(folder / "model.json")

@@ -58,7 +58,7 @@ def convert(
 
     log_options = {"judgements": judgements, "unjudged": unjudged, "entry": entry}
     given: dict[str, Any] = {name: value for name, value in log_options.items() if value is not None}
-    if given and any(format_of(source).read is not rs.read_ltr_log for source in sources):
+    if given and any(format_of(source).read is not rs.io.read_ltr_log for source in sources):
         name, value = next(iter(given.items()))
         raise ParameterError(name, value, f"needs a feature log (.json), which {', '.join(sources)} is not")
     given |= reading.arguments
@@ -81,7 +81,7 @@ def convert(
 def _to_folder(sources: list[str], target: str, **options: Any) -> rs.Dataset:
     opt.check_files(sources)
     with progress(f"converting {', '.join(sources)}") as bar:
-        return rs.convert_dataset(sources, target, progress=bar, **options)
+        return rs.io.convert_dataset(sources, target, progress=bar, **options)
 
 
 def _to_file(
@@ -90,7 +90,7 @@ def _to_file(
     from ranksieve.io.load import format_of
 
     opt.check_files(inputs, target)
-    if len(sources) > 1 and any(format_of(source).read is not rs.read_letor for source in sources):
+    if len(sources) > 1 and any(format_of(source).read is not rs.io.read_letor for source in sources):
         reason = "inputs that are not all LETOR text can only become a folder; call it NAME.ranksieve"
         raise DataError(target, None, reason)
     with progress(f"reading {', '.join(sources)}"):

@@ -48,7 +48,7 @@ def demo(
         f"of which {np.count_nonzero(truth)} matter."
     )
     for part, file in zip((train, valid, test), data_files, strict=True):
-        rs.write_letor(part, file)
+        rs.io.write_letor(part, file)
     words(f"Wrote {', '.join(map(str, data_files))}.")
     ranker = rs.SparseRanker(MAX_FEATURES, METRIC, profile=PROFILE)
     started = time.perf_counter()

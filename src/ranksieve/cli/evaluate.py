@@ -82,9 +82,10 @@ def measure(
     if (data_file is None) == (metrics.qrels is None):
         raise ValueError("give either DATA, or --qrels FILE to evaluate TREC runs")
     if metrics.qrels is not None:
-        judged, by = rs.read_qrels(metrics.qrels), opt.measures_of_runs(metrics.metric, metrics.profile)
+        judged, by = rs.io.read_qrels(metrics.qrels), opt.measures_of_runs(metrics.metric, metrics.profile)
         runs = {
-            run: rs.evaluate_run(rs.read_run(run), judged, by.metrics, by.profile, empty) for run in rankings
+            run: rs.evaluate_run(rs.io.read_run(run), judged, by.metrics, by.profile, empty)
+            for run in rankings
         }
         return Measured(runs, by.words, None)
     source = data_file or ""

@@ -83,7 +83,7 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
         _explain_query(scorer, documents, options.query[0], options)
         return
     by = opt.measures_for(models, documents, options.metric, options.profile)
-    costs = None if options.costs is None else rs.read_costs(options.costs)
+    costs = None if options.costs is None else rs.io.read_costs(options.costs)
     measured = {"n_queries": documents.n_queries, "profile": by.profile.name}
     with while_doing(f"explaining {model}"), _query_is_an_option():
         if options.report is not None:

@@ -313,7 +313,7 @@ class ReadingOptions:
 
     def with_texts(self, data: rs.Dataset) -> rs.Dataset:
         """The data with the texts of their queries, if there is a file of them."""
-        return data if self.queries is None else rs.with_query_texts(data, self.queries)
+        return data if self.queries is None else rs.io.with_query_texts(data, self.queries)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,7 +347,9 @@ class TrainData(ReadingOptions):
     @property
     def query_weights(self) -> dict[str, Any]:
         """The argument of a fit for weights of queries; the data bring those of documents."""
-        return {} if self.query_weight is None else {"query_weight": rs.read_query_weights(self.query_weight)}
+        return (
+            {} if self.query_weight is None else {"query_weight": rs.io.read_query_weights(self.query_weight)}
+        )
 
     def data(self, path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
         """Read a data set; a ranker fills missing values, but the reader knows the line to refuse."""
@@ -423,7 +425,7 @@ class RankerOptions:
             "max_features": self.max_features,
             "metric": self.metric,
             "profile": self.profile,
-            "feature_costs": None if self.costs is None else rs.read_costs(self.costs),
+            "feature_costs": None if self.costs is None else rs.io.read_costs(self.costs),
             "max_cost": self.max_cost,
             "must_have": None if self.must_have is None else comma_separated(self.must_have),
             "must_not": None if self.must_not is None else comma_separated(self.must_not),
@@ -447,7 +449,7 @@ def _signs(text: str) -> dict[str, float]:
         if not Path(text).exists():
             reason = "there is no such file; --signs takes A=+,B*=- or a CSV file of feature,sign"
             raise FileNotFoundError(f"{text}: {reason}")
-        return rs.read_signs(text)
+        return rs.io.read_signs(text)
     signs: dict[str, float] = {}
     for part in text.split(","):
         name, _, sign = (word.strip() for word in part.rpartition("="))

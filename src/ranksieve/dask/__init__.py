@@ -34,7 +34,7 @@ def distribute(
     source : Dask DataFrame, Dask array, parquet files or Dataset
         A DataFrame with features, labels and query ids as columns; an array of features, with ``y`` and
         ``qid``; a parquet file, a list of them, a folder of them or a pattern, or a folder that
-        :func:`ranksieve.convert_dataset` wrote, in a place that all workers can read; or a data set.
+        :func:`ranksieve.io.convert_dataset` wrote, in a place that all workers can read; or a data set.
     label : str
         The column of labels.
     qid : str or array

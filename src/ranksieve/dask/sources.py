@@ -224,7 +224,7 @@ def _found_files(given: str | os.PathLike[str]) -> list[str]:
 
 
 def folder(path: str, n_pieces: int) -> Source:
-    """A folder that :func:`ranksieve.convert_dataset` wrote, which the workers open by this name."""
+    """A folder that :func:`ranksieve.io.convert_dataset` wrote, which the workers open by this name."""
     data = open_dataset(path)
     cuts = _cuts(data.queries, n_pieces)
     pieces = [

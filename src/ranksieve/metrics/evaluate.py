@@ -241,7 +241,7 @@ def evaluate_run(
     ----------
     run, qrels : mapping
         ``run[query][document]`` is a score, ``qrels[query][document]`` a grade, as of
-        :func:`ranksieve.read_run` and :func:`ranksieve.read_qrels`.
+        :func:`ranksieve.io.read_run` and :func:`ranksieve.io.read_qrels`.
     metrics, profile, empty
         As in :func:`ranksieve.evaluate`; the default profile has trec_eval's linear gain. Where a profile
         has a rule for short lists, the documents found and judged make the list.

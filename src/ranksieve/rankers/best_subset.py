@@ -242,22 +242,6 @@ def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: A
     return {str(names[j]): names[np.unique(same).tolist()].tolist() for j, same in found.items() if same}
 
 
-def best_subset(
-    data: Dataset,
-    k: int,
-    *,
-    time_limit: float = 60.0,
-    gap: float = 0.0,
-    query_weight: QueryWeight | None = None,
-    **options: Any,
-) -> BestSubset:
-    """The best ranker with at most ``k`` features, and the proof of how much better another can be.
-
-    ``options`` are parameters of :class:`ranksieve.BestSubset`, which is what comes back, fitted.
-    """
-    return BestSubset(k, time_limit=time_limit, gap=gap, **options).fit(data, query_weight=query_weight)
-
-
 def held_out_sizes(
     rankers: Sequence[BestSubset],
     data: Dataset,

@@ -92,7 +92,7 @@ class SparseRanker(Ranker):
         Metric conventions: "letor", "mslr" or "standard". Default: those that the validation data (else the
         training data) come with ("letor" for LETOR's folds), else "standard".
     feature_costs : file, mapping, sequence or FeatureCosts, optional
-        What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.read_costs`.
+        What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.io.read_costs`.
     max_cost : float, optional
         Choose among models that cost at most this much.
     must_have, must_not, signs

@@ -33,7 +33,7 @@ Candidate = TypeVar("Candidate", bound=Mapping[str, Any])
 
 
 def frontier_figure(frontier: Mapping[str, Any]) -> Figure:
-    """The figure of a frontier as :meth:`ranksieve.Frontier.to_dict` gives it.
+    """The figure of a frontier as :meth:`ranksieve.rankers.frontier.Frontier.to_dict` gives it.
 
     Grey: candidates that another one dominates. Coloured by their number of features: the Pareto-optimal
     ones. Line: the best metric that a cost, or a number of features, can buy.
@@ -99,7 +99,7 @@ NEARLY = 0.99  # of the best metric
 
 
 def frontier_page(frontier: Mapping[str, Any]) -> str:
-    """The page as text, of what :meth:`ranksieve.Frontier.to_dict` gives."""
+    """The page as text, of what :meth:`ranksieve.rankers.frontier.Frontier.to_dict` gives."""
     content = {
         "found": frontier, "title": "What features and cost buy", "priced": paid_in(frontier) == "cost",
         "metric": metric_title(frontier["metric"]), "steps": frontier_steps(frontier),

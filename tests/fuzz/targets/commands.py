@@ -72,8 +72,8 @@ class CommandLines:
             rs.write_dataset(data, folder / name)
         model = rs.RankSVM().fit(data)
         model.to_model().save(folder / "model.json")
-        rs.write_run(data, model.predict(data), folder / "model.run")
-        rs.write_qrels(data, folder / "qrels.txt")
+        rs.io.write_run(data, model.predict(data), folder / "model.run")
+        rs.io.write_qrels(data, folder / "qrels.txt")
         (folder / "folder").mkdir()
         texts = {
             "costs.csv": "feature,cost\nf1,1\n*,2\n",

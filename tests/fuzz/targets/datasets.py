@@ -53,7 +53,7 @@ def _table_comes_back(data: rs.Dataset, path: Path) -> None:
     again = scratch() / "again.csv"
     rs.write_dataset(data, again)
     if all(name == name.strip() and name for name in data.feature_names):
-        back = rs.read_csv(again, features=[*data.feature_names])
+        back = rs.io.read_csv(again, features=[*data.feature_names])
         assert np.array_equal(back.X, data.X, equal_nan=True), "features"
         assert np.array_equal(back.y, data.y), "labels"
 
@@ -109,6 +109,6 @@ def _looked_at(data: Any) -> None:
         assert column is None or len([str(one) for one in column]) == data.n_docs
 
 
-CSV = Files("data.csv", rs.read_csv, _table_comes_back, examples=TABLES, gzip=True)
+CSV = Files("data.csv", rs.io.read_csv, _table_comes_back, examples=TABLES, gzip=True)
 ANY_DATA = Files("data", rs.read_dataset, comes_back, examples=[*TABLES, *LETOR, *LETOR], gzip=True)
 FOLDER = Folders()

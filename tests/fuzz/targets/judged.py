@@ -54,7 +54,7 @@ def _measured(run: Any, path: Path) -> None:
 
 JUDGEMENTS = Files(
     "judgements.csv",
-    rs.read_judgements,
+    rs.io.read_judgements,
     lambda found, path: _numbers(found.grades, path),
     examples=[
         b"# qid:1: rambo\n4 qid:1 # 7555 Rambo\n3 qid:1 # 1370 First Blood\n",
@@ -64,11 +64,11 @@ JUDGEMENTS = Files(
     ],
     gzip=True,
 )
-TREC_QRELS = Files("qrels.txt", rs.read_qrels, _numbers, examples=[QRELS], gzip=True)
-TREC_RUN = Files("model.run", rs.read_run, _measured, examples=[RUN], gzip=True)
+TREC_QRELS = Files("qrels.txt", rs.io.read_qrels, _numbers, examples=[QRELS], gzip=True)
+TREC_RUN = Files("model.run", rs.io.read_run, _measured, examples=[RUN], gzip=True)
 LOG = Files(
     "log.jsonl",
-    lambda path: rs.read_ltr_log(path, GRADES),
+    lambda path: rs.io.read_ltr_log(path, GRADES),
     _is_data,
     values=[
         [FIRST, SECOND],

@@ -149,7 +149,7 @@ class ParquetFiles:
 def _taken(place: Place, content: bytes) -> bool:
     path = place.holding(content)
     found = outcome(rs.read_dataset, path)
-    converted = outcome(rs.convert_dataset, path, path.with_suffix(".ranksieve"))
+    converted = outcome(rs.io.convert_dataset, path, path.with_suffix(".ranksieve"))
     assert found.accepted or not converted.accepted, f"converted, but not read: {found.sentence}"
     return found.accepted and outcome(comes_back, found.value, path).accepted
 

@@ -35,7 +35,7 @@ def _all_finite(numbers: Any, path: Path) -> None:
 
 COSTS = Files(
     "costs.csv",
-    rs.read_costs,
+    rs.io.read_costs,
     _costs_come_back,
     examples=[
         b"feature,cost\nf1,2\nf2,0.5\nbm25_*,1\n*,3\n",
@@ -53,11 +53,13 @@ COSTS = Files(
     gzip=True,
 )
 SIGNS = Files(
-    "signs.csv", rs.read_signs, examples=[b"feature,sign\nf1,+\nf2,-\nbm25_*,0\n", b"feature\tsign\nf1\t1\n"]
+    "signs.csv",
+    rs.io.read_signs,
+    examples=[b"feature,sign\nf1,+\nf2,-\nbm25_*,0\n", b"feature\tsign\nf1\t1\n"],
 )
 QUERY_WEIGHTS = Files(
     "weights.csv",
-    rs.read_query_weights,
+    rs.io.read_query_weights,
     _all_finite,
     examples=[b"query,weight\n1,2\n2,0.5\n", b"q7\t1\nq8\t0\n", b'"a,b",1\n"c\nd",2\n'],
 )
