@@ -183,7 +183,8 @@ def _in_words(value: Any) -> str:
 
 def ranker_class(method: str) -> type[Ranker]:
     """The class of a linear ranker by its name."""
-    kind = {"linearranker": LinearRanker, **ranker_classes()}.get(method.lower())
+    kinds: dict[str, type[Ranker]] = {"linearranker": LinearRanker, **ranker_classes()}
+    kind = kinds.get(method.lower())
     if kind is None or not kind().can("linear"):
         raise NotChecked(f"this release has no linear method called {method!r}")
     return kind
