@@ -257,8 +257,8 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
     )
     for other in (there, absent):
         np.testing.assert_array_equal(other.coef_, here.coef_)
-        np.testing.assert_array_equal(other.choice_.validation.values, here.validation_.values)
-        np.testing.assert_array_equal(other.choice_.validation.query_ids, here.validation_.query_ids)
+        np.testing.assert_array_equal(other.choice_.validation.values, here.choice_.validation.values)
+        np.testing.assert_array_equal(other.choice_.validation.query_ids, here.choice_.validation.query_ids)
     assert there._origin.fingerprints == here._origin.fingerprints
     assert here.choice_.validation.values.shape[1] == drawn.n_queries - 2
     one, other = (rs.BestSubset(3, max_nodes=30).fit(data) for data in (memory, disk))
