@@ -100,7 +100,7 @@ def load_results(folder: str | os.PathLike[str]) -> Reproduction:
     """:func:`ranksieve.load_results`, with variants apart from methods: tables show only their numbers."""
     results = experiment.load_results(folder)
     data_sets = {name: paper_results(data, list(VARIANTS)) for name, data in results.data_sets.items()}
-    return Reproduction(results.folder, data_sets, results.without_results)
+    return Reproduction(results.folder, data_sets, results.unfinished)
 
 
 def tables_with_studies(results: Reproduction, baseline: str | None = None) -> list[Table]:

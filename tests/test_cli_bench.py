@@ -105,7 +105,7 @@ def test_folds_and_labels_choose_the_profile(letor, graded, tmp_path):
 
 def test_a_profile_that_is_too_narrow_is_refused_before_the_first_fit(graded, tmp_path):
     refusal = refused("bench", graded, "-o", tmp_path / "out", "--profile", "letor")
-    assert refusal.facts == ("shop", None)
+    assert "shop, fold 1" in refusal
     assert "--profile mslr" in refusal
     assert not (tmp_path / "out").exists()
     shown = call(
@@ -128,7 +128,7 @@ def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
     data = make_ranking(30, 8, 3, docs_per_query=(10, 14), random_state=3)
     write_letor(Dataset(data.X, 3 * data.y, data.qid), tmp_path / "shop.txt")
     refusal = refused("bench", tmp_path / "shop.txt", "-o", tmp_path / "out")
-    assert refusal.facts == ("shop", None)
+    assert "shop, fold 1" in refusal
     assert "0 to 4" in refusal.reason
     assert not (tmp_path / "out").exists()
 
@@ -140,7 +140,7 @@ def test_a_folder_of_another_version_is_refused(letor, tmp_path):
     assert call(*arguments).exit_code == 0
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
     header, *rows = path.read_text().splitlines(keepends=True)
-    path.write_text(header.replace('"format_version": 2', '"format_version": 7') + "".join(rows))
+    path.write_text(header.replace('"format_version": 3', '"format_version": 7') + "".join(rows))
     refusal = refused("bench", *arguments)
     assert refusal.facts == (str(path), 1)
     assert "version 7" in refusal.reason

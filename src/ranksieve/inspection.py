@@ -19,7 +19,7 @@ from ranksieve.errors import DataError
 from ranksieve.metrics import Evaluator, parse
 from ranksieve.metrics.profiles import Profile
 
-QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
+QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 BINS = 24  # of histograms
 ROWS_AT_ONCE = 2**14
 MOST_LENGTHS = 12  # ranges of list lengths
@@ -144,19 +144,21 @@ def _figures(
     filled = _finite(column, present)
     varies = _varies_within(filled, queries)
     value, direction = _alone(filled, evaluator, metric) if varies else (0.0, 0)
-    ends, low, lower, median, upper, high = _quantiles(present)
+    least, low, lower, median, upper, high, greatest = (
+        np.quantile(present, QUANTILES).tolist() if len(present) else [None] * len(QUANTILES)
+    )
     return FeatureFigures(
         name,
-        minimum=ends[0],
+        minimum=least,
         lower_quartile=lower,
         median=median,
         upper_quartile=upper,
-        maximum=ends[1],
+        maximum=greatest,
         deviation=_deviation_within(filled, queries) if varies else 0.0,
         missing=float(holes.mean()),
         zeros=float(np.mean(column == 0)),
         n_infinite=int(infinite.sum()),
-        constant=not len(present) or (len(present) == len(column) and ends[0] == ends[1]),
+        constant=not len(present) or (len(present) == len(column) and least == greatest),
         constant_within_queries=not varies,
         metric=value,
         direction=direction,
@@ -170,13 +172,6 @@ def _deviation_within(column: FloatArray, queries: Queries) -> float:
     unit = np.exp2(np.frexp(np.abs(column).max())[1] - 1)  # a power of two: dividing by it is exact
     centred = queries.centred(queries.group(column / unit))
     return float(unit * np.sqrt(np.mean(centred**2)))
-
-
-def _quantiles(present: FloatArray) -> tuple[Any, ...]:
-    """The extremes, then ``QUANTILES``; None where there is no value."""
-    if not len(present):
-        return (None, None), *(None for _ in QUANTILES)
-    return (float(present.min()), float(present.max())), *np.quantile(present, QUANTILES).tolist()
 
 
 def _finite(column: FloatArray, present: FloatArray) -> FloatArray:

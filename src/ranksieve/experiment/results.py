@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ranksieve.errors import DataError
 from ranksieve.experiment.journal import Entry, damaged, is_begun, read_journal
 from ranksieve.methods import METHODS
 from ranksieve.metrics import Evaluation
-from ranksieve.metrics.evaluate import summarise
+from ranksieve.metrics.evaluate import summarise, together
 from ranksieve.metrics.profiles import as_profile
 
 STUDIES_FOLDER = "studies"  # of a data set, beside the folders of its methods
@@ -227,25 +227,18 @@ class DataSetResults:
 class Results:
     """The content of a results folder.
 
-    ``without_results`` are the unfinished methods of data sets on which no method is finished.
+    ``unfinished`` says by data set and method how far each method is that is left out.
     """
 
     folder: Path
     data_sets: Mapping[str, DataSetResults]
-    without_results: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    @property
-    def unfinished(self) -> dict[tuple[str, str], str]:
-        """How far each method is that is left out, by data set and method."""
-        of = {name: data.unfinished for name, data in self.data_sets.items()} | dict(self.without_results)
-        return {(name, method): why for name, methods in of.items() for method, why in methods.items()}
+    unfinished: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
-def _pool(parts: Sequence[Evaluation]) -> Evaluation:
-    names = parts[0].per_query
-    per_query = {name: np.concatenate([part.per_query[name] for part in parts]) for name in names}
-    ids = [f"Fold{k} {q}" for k, part in enumerate(parts, 1) for q in part.query_ids]
-    return summarise(per_query, np.array(ids, dtype=object), parts[0].profile, parts[0].empty)
+def _pool(folds: Sequence[Evaluation]) -> Evaluation:
+    ids = [[f"Fold{k} {query}" for query in fold.query_ids] for k, fold in enumerate(folds, start=1)]
+    pairs = zip(folds, ids, strict=True)
+    return together([replace(fold, query_ids=np.array(names, dtype=object)) for fold, names in pairs])
 
 
 def dense(weights: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray:
@@ -269,16 +262,15 @@ def load_results(folder: str | os.PathLike[str]) -> Results:
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"{root}: there is no such folder; expected the results of ranksieve bench")
-    folders = {path.name: _data_set(path) for path in sorted(root.iterdir()) if path.is_dir()}
-    data_sets = {name: results for name, results in folders.items() if results.methods}
-    without = {name: results.unfinished for name, results in folders.items() if name not in data_sets}
-    results = Results(root, data_sets, without)
+    folders = [_data_set(path) for path in sorted(root.iterdir()) if path.is_dir()]
+    data_sets = {one.name: one for one in folders if one.methods}
+    unfinished = {(one.name, name): why for one in folders for name, why in one.unfinished.items()}
     if not data_sets:
-        begun = [f"{name} on {data_set}: {why}" for (data_set, name), why in results.unfinished.items()]
+        begun = [f"{name} on {data_set}: {why}" for (data_set, name), why in unfinished.items()]
         how_far = f" ({shortened(begun, MOST_NAMED)}); run bench again to finish it" if begun else ""
         expected = how_far or "; expected the results of ranksieve bench"
         raise DataError(root, None, f"holds no finished method{expected}")
-    return results
+    return Results(root, data_sets, unfinished)
 
 
 def _data_set(folder: Path) -> DataSetResults:

@@ -75,10 +75,10 @@ class BoundLoss(Protocol):
     """A loss bound to labels.
 
     ``offers`` names what solvers may ask for beside value and gradient: "hessian" if ``curvature_of`` is
-    that of a smooth loss, "hessian_product" if there is ``curvature``, "places" if ``curvature_of``
-    takes wider rows and the places of the columns of V in them, "largest_at_zero" if the Hessian is nowhere
-    larger than where all scores are 0, "rows" if ``level``, ``weight`` and ``mass`` (the documents' weights,
-    or None) tell all there is to know of a query's pairs.
+    that of a smooth loss, "hessian_product" if ``curvature(at, first, last, v)`` gives Sv, "places" if
+    ``curvature_of`` takes wider rows and the places of the columns of V in them, "largest_at_zero" if the
+    Hessian is nowhere larger than where all scores are 0, "rows" if ``level``, ``weight`` and ``mass`` (the
+    documents' weights, or None) tell all there is to know of a query's pairs.
     """
 
     queries: Queries
@@ -99,19 +99,6 @@ class BoundLoss(Protocol):
 
     def dual(self, value: float, slack: float, scale: float) -> float:
         """The dual value at ``scale`` times the dual point that belongs to the scores (means, not sums)."""
-
-
-class CurvedLoss(BoundLoss, Protocol):
-    """A bound loss that can be multiplied by its whole Hessian, as truncated Newton steps need.
-
-    ``level`` holds the label levels and ``weight`` the queries' weights.
-    """
-
-    level: IntArray
-    weight: FloatArray
-
-    def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
-        """Sv, S the (generalised) Hessian in scores of the queries first..last."""
 
 
 class Loss(Protocol):
