@@ -279,14 +279,14 @@ def test_rules(train):
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
-        ({"k": 13}, ("max_features", 13)),
-        ({"k": 0}, ("max_features", 0)),
-        ({"k": 2, "must_have": ["f1", "f2", "f3"]}, ("max_features", 2)),
-        ({"k": 2, "feature_costs": {"*": 3.0}, "max_cost": 2.0}, ("max_cost", 2.0)),
-        ({"k": 2, "max_cost": 2.0}, ("max_cost", 2.0)),
-        ({"k": 2, "time_limit": -1.0}, ("time_limit", -1.0)),
-        ({"k": 2, "ridge": 0.0}, ("ridge", 0.0)),
-        ({"k": 2, "must_not": ["f13"]}, ("must_not", "f13")),
+        ({"max_features": 13}, ("max_features", 13)),
+        ({"max_features": 0}, ("max_features", 0)),
+        ({"max_features": 2, "must_have": ["f1", "f2", "f3"]}, ("max_features", 2)),
+        ({"max_features": 2, "feature_costs": {"*": 3.0}, "max_cost": 2.0}, ("max_cost", 2.0)),
+        ({"max_features": 2, "max_cost": 2.0}, ("max_cost", 2.0)),
+        ({"max_features": 2, "time_limit": -1.0}, ("time_limit", -1.0)),
+        ({"max_features": 2, "ridge": 0.0}, ("ridge", 0.0)),
+        ({"max_features": 2, "must_not": ["f13"]}, ("must_not", "f13")),
     ],
 )
 def test_refusals(train, options, facts):

@@ -349,7 +349,7 @@ def first(content):
         (lambda c: c["card"]["units"].update({first(c): -1.0}), "units=-1.0"),
         (lambda c: c["card"]["units"].update({first(c): "1"}), "card.units[...]: expected 'float'"),
         (lambda c: c["card"].update(levels=100), "levels=100"),
-        (lambda c: c["card"].update(extra=1), "card: an entry is missing or unknown"),
+        (lambda c: c["card"].update(extra=1), "card: the entry 'extra' is unknown"),
         (lambda c: c.update(card=[1]), "card: expected 'object | null'"),
         (lambda c: c.update(intercept=1.0), "intercept"),
         (lambda c: c["certificate"].update(kind=3), "kind"),

@@ -194,7 +194,7 @@ def test_query_ids_that_are_no_own_word_are_refused(tmp_path, ids):
 )
 def test_bad_files(tmp_path, read, text, line, word):
     path = put(tmp_path / "file", text)
-    assert word in reason(getattr(rs, f"read_{read}"), path, line)
+    assert word in reason(getattr(rs.io, f"read_{read}"), path, line)
 
 
 def test_files_that_cannot_be_read(tmp_path):
