@@ -71,7 +71,6 @@ class Cluster:
 
     @property
     def n_threads(self) -> int:
-        """Threads of all workers."""
         return sum(self._workers().values())
 
     def _workers(self) -> dict[str, int]:
@@ -177,11 +176,7 @@ class Cluster:
             )
         for worker, versions in sorted(theirs.items()):
             for package in PACKAGES:
-                if versions[package] is None:
-                    raise ValueError(
-                        f"worker {worker} cannot import {package}; install {package} {ours[package]} there"
-                    )
-                if versions[package] != ours[package]:
+                if versions[package] is None or versions[package] != ours[package]:
                     raise ValueError(
                         f"worker {worker} has {package} {versions[package]} but this process has "
                         f"{ours[package]}; install the same version on both"

@@ -258,7 +258,6 @@ class PartedFeatures:
         return w if self.view is None else w[self.view]
 
     def restricted(self, columns: IntArray) -> PartedFeatures:
-        """Some of these features."""
         view = columns if self.view is None else self.view[columns]
         return PartedFeatures(self.varies[columns], self.reach[columns], view, self._width)
 

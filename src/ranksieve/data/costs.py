@@ -206,7 +206,6 @@ def _only_keys(content: Mapping[str, Any], known: tuple[str, ...], place: Place)
 
 
 def as_cost(cost: Any, name: str, place: Place) -> float:
-    """A cost as a number."""
     try:
         if isinstance(cost, bool):
             raise TypeError

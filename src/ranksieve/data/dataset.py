@@ -407,8 +407,6 @@ def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArra
     if weight.shape != (n_queries,):
         reason = f"must hold one weight for each of {n_queries} queries, got shape {weight.shape}"
         raise ParameterError("query_weight", weight, reason)
-    if not np.isfinite(weight).all() or np.any(weight < 0):
-        raise ParameterError("query_weight", weight, "must hold finite numbers ≥ 0")
     if (extreme := beyond(weight)).any():
         raise ParameterError(
             "query_weight", weight, f"holds {weight[extreme][0]:g}; weights must be 0 or {ENDS}"

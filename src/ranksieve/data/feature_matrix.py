@@ -254,7 +254,6 @@ class FeatureMatrix(ABC):
         return block
 
     def restricted(self, columns: IntArray) -> FeatureMatrix:
-        """Some columns only."""
         X, far = self._some_columns(columns), self.far.restricted(columns)
         return _features(X, self.queries, far, self.varies[columns], self.reach[columns])
 

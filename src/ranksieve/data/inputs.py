@@ -67,10 +67,7 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
 
 
 def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray | None:
-    """Weights as finite float64, not negative, one per row; ``first`` is the number of the first row.
-
-    None if there are none.
-    """
+    """Weights as float64, one per row, or None; ``first`` is the number of the first row."""
     if weight is None:
         return None
     weights = np.asarray(weight, dtype=np.float64)
@@ -79,13 +76,6 @@ def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray |
             "document_weight", weights, f"must hold one weight per row, got shape {weights.shape}"
         )
     check_length("document_weight", weights, n_rows)
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        reason = (
-            f"the document weight of row {first + row} is {weights[row]}; weights must be finite numbers ≥ 0"
-        )
-        raise DataError(None, None, reason)
     if (extreme := beyond(weights)).any():
         row = int(np.argmax(extreme))
         reason = f"the document weight of row {first + row} is {weights[row]}; weights must be 0 or {ENDS}"

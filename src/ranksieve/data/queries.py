@@ -70,7 +70,6 @@ class Queries:
         return np.arange(first, last) if self.given_order is None else self.given_order[first:last]
 
     def rows_of(self, query: int) -> IntArray:
-        """The rows of one query."""
         return self.rows_between(int(self.offsets[query]), int(self.offsets[query + 1]))
 
     def group(self, values: AnyArray) -> AnyArray:

@@ -52,7 +52,6 @@ class Lists:
 
     @cached_property
     def query_of_row(self) -> Any:
-        """The number of each row's query."""
         return torch.repeat_interleave(
             torch.arange(self.n_queries, dtype=torch.int32, device=self.device), self.moved(self.sizes)
         )
@@ -66,7 +65,6 @@ class Lists:
         return Tasks(rows, query, self.moved(query, np.int32), self.moved(first), self.moved(queries), blocks)
 
     def moved(self, values: Any, dtype: Any = None) -> Any:
-        """An array on the GPU."""
         return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype)).to(self.device)
 
     def moved_edges(self, edges: list[IntArray]) -> tuple[Any, Any]:
@@ -200,7 +198,6 @@ class DeviceFeatures:
         return self.X[:, j].to(torch.float64)
 
     def restricted(self, columns: IntArray) -> DeviceFeatures:
-        """Some columns only."""
         X = self.X[:, self.lists.moved(columns)].contiguous()
         return DeviceFeatures(X, self.lists, (self.spread[columns], self.reach[columns]))
 

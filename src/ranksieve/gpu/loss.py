@@ -114,7 +114,6 @@ class DeviceSquaredHinge:
         )
 
     def _pairs(self) -> float:
-        """The weight of all pairs."""
         total = 0.0
         for tasks in self.lists.tasks:
             sums = self._room(tasks, 1)
@@ -137,7 +136,6 @@ class DeviceSquaredHinge:
 
     @property
     def options(self) -> dict[str, bool]:
-        """Which weights there are."""
         return {"HAS_MASS": self.mass is not None, "HAS_TABLE": self._has_table}
 
     def _room(self, tasks: Tasks, width: int) -> Any:

@@ -302,7 +302,6 @@ def _part(path: PathLike, choice: ColumnChoice) -> _Part:
 
 
 def _kind_of(column: Any) -> np.dtype[Any]:
-    """The type of the ids of a column."""
     kind = TEXT if is_text(column.dtype) else ids_of(column).dtype
     if kind.kind == "O":
         reason = f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"

@@ -76,7 +76,6 @@ class FolderWriter:
 
     @property
     def _n_texts(self) -> int:
-        """Bytes of texts."""
         return self._files[layout.TEXTS].tell() if layout.TEXTS in self._files else 0
 
     # --- Batches ---------------------------------------------------------------------------------------

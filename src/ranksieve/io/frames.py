@@ -64,7 +64,6 @@ class Columns(NamedTuple):
     document_weight: str | None = None
 
     def all(self) -> list[str]:
-        """All names."""
         names = (self.qid, self.label, self.doc_id, self.comment, self.document_weight)
         return [*(name for name in names if name is not None), *self.texts, *self.features]
 
@@ -338,7 +337,6 @@ def from_frame(
 
 
 def _as_text(names: Any) -> Any:
-    """Names of columns as text."""
     return names if names is None or isinstance(names, str) else [str(name) for name in names]
 
 

@@ -84,5 +84,4 @@ def _query_rows(dataset: Dataset) -> Iterator[tuple[str, list[int]]]:
 
 
 def _word(value: Any) -> str:
-    """An id as one word."""
     return "_".join(str(value).split())

@@ -94,7 +94,6 @@ OTHER_POLICIES = "choose `missing='zero'`, `missing='query_min'` or `missing='co
 
 
 def check_policy(policy: str, known: Sequence[str] = MISSING_POLICIES) -> None:
-    """Refuse a policy that is not among those known."""
     if policy not in known:
         raise ParameterError("missing", policy, f"unknown; choose one of {', '.join(known)}")
 
@@ -332,7 +331,6 @@ def fill_missing(dataset: Dataset, policy: str) -> Dataset:
 
 
 def has_missing(X: Matrix) -> bool:
-    """Whether any value is NaN."""
     return bool(np.isnan(value_range(X)).any())
 
 

@@ -212,7 +212,6 @@ NORMALISE = (AUTO, *NORMALISATIONS)
 
 
 def check_kind(kind: str, known: Sequence[str] = NORMALISE) -> None:
-    """Refuse a kind that is not in the table."""
     if kind not in known:
         raise ParameterError("normalise", kind, f"unknown; choose one of {', '.join(known)}")
 
