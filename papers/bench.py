@@ -25,8 +25,7 @@ from papers.published_tables import (
 from papers.studies import STUDIES, study_tables
 from ranksieve import experiment
 from ranksieve._parallel import use_threads
-from ranksieve._util.messages import lookup
-from ranksieve.errors import while_doing
+from ranksieve.errors import lookup, while_doing
 from ranksieve.experiment import Study
 from ranksieve.experiment.benching import DEFAULT_METHODS
 from ranksieve.experiment.tables import (

@@ -17,9 +17,9 @@ import numpy as np
 from papers.studies.base import Chooser, timed_fit
 from papers.studies.fsmrank import problem_of, subgradient_descent
 from ranksieve._types import IntArray
-from ranksieve._util.messages import lookup
 from ranksieve.baselines import CSListMLE, ProxRank, TGRank
 from ranksieve.data.dataset import Dataset
+from ranksieve.errors import lookup
 from ranksieve.experiment.journal import Entry, Journal, check_begun, is_begun, only_writer, read_journal
 from ranksieve.experiment.tables import Cell, Table, word
 from ranksieve.io.folds import Fold, deal_folds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranksieve.baselines.solvers import CuttingPlane, Subgradient, TruncatedGradient
+from ranksieve.penalties import PENALTIES
 from ranksieve.solvers import (
     Fista,
     FrankWolfe,
@@ -12,6 +13,11 @@ from ranksieve.solvers import (
     Reweighted,
     TruncatedNewton,
 )
+
+
+def offering(capability):
+    """Names of the penalties that offer something to solvers."""
+    return [name for name, kind in PENALTIES.items() if capability in kind.offers]
 
 
 def solving(kind):

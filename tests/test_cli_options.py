@@ -10,10 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ranksieve._util.messages import shortened
 from ranksieve.cli import app, fit
 from ranksieve.cli.app import with_flat_options
-from ranksieve.errors import on_command_line
+from ranksieve.errors import on_command_line, shortened
 from ranksieve.methods import find_method
 
 

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.gpu.device import check_memory, in_gigabytes
-from ranksieve.gpu.matrix import as_host_array, is_on_gpu, rounded
+from ranksieve.gpu.matrix import as_host_array, check_memory, in_gigabytes, is_on_gpu, rounded
 from tests.refusals import refused_parameter
 
 

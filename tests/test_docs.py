@@ -12,8 +12,8 @@ import yaml
 from benchmarks.methods_page import FOLDER, example_folder, method_page, methods_page
 
 from ranksieve import make_ranking
-from ranksieve._util.messages import how_to_install
 from ranksieve.cli import app
+from ranksieve.errors import how_to_install
 from ranksieve.methods import METHODS, ranker_classes
 from tests.pages import PAGES, ROOT, alike, blocks, commands, is_within, name_of, python_blocks, run_page
 from tests.tiers import tiered

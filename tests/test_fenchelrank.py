@@ -11,8 +11,8 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, L1Ball
 from ranksieve.rankers import FenchelRank
+from ranksieve.solvers.base import exact_step
 from ranksieve.solvers.frank_wolfe import VARIANTS
-from ranksieve.solvers.line_search import exact_step
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_data, refused_parameter

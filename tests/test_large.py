@@ -14,7 +14,7 @@ from ranksieve.penalties import L1, Ridge
 from ranksieve.rankers import measures
 from ranksieve.rankers.measures import feature_similarity
 from ranksieve.solvers import Problem, ProxNewton, TruncatedNewton, prox_newton
-from ranksieve.solvers import newton as sample
+from ranksieve.solvers import base as sample
 from tests.refusals import refused_data
 
 WIDE = 4000  # features
@@ -203,7 +203,7 @@ def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pair
 def test_a_query_that_is_all_there_is_is_no_sample_of_itself(solver, monkeypatch):
     problem = Problem(make_objective(long_list(300, 3)), Ridge(0.1))
     whole = solver.solve(problem)
-    monkeypatch.setattr(sample, "MANY", 100)
+    monkeypatch.setattr(sample, "MANY_DOCUMENTS", 100)
     assert sample.minimum_of_sample(problem, solver) is None
     np.testing.assert_array_equal(solver.solve(problem).w, whole.w)
 

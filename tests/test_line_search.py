@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ranksieve.solvers.line_search import exact_step, first_decrease
+from ranksieve.solvers.base import exact_step, first_decrease
 
 
 class Line:

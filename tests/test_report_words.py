@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranksieve._util.messages import shortened
+from ranksieve.errors import shortened
 from ranksieve.report import certificate, percent
 from ranksieve.report.page import (
     MAX_ROWS,

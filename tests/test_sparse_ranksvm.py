@@ -7,10 +7,10 @@ import pytest
 
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
-from ranksieve.penalties import offering
 from ranksieve.rankers import SparseRankSVM
 from tests.conftest import random_dataset
 from tests.refusals import refused_parameter
+from tests.solving import offering
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.files import plain
-from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.baselines.selector import weighted
 from ranksieve.choice.decide import Choice, choose
 from ranksieve.choice.families import Candidate, Family
@@ -22,15 +21,14 @@ from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.features import column_blocks
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, lookup, warn_caller
 from ranksieve.methods import METHODS, Method, find_method, thinned, within
 from ranksieve.metrics import Profile, parse, profile_for
 from ranksieve.model.linear import LinearModel
 from ranksieve.path import Progress
 from ranksieve.penalties import NoPenalty
 from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order, started_from
-from ranksieve.rankers.budgets import cost_of, plain_budget, stated_costs
-from ranksieve.rankers.parameters import Count, Interval, Seed
+from ranksieve.rankers.parameters import Count, Interval, Seed, cost_of, plain_budget, stated_costs
 from ranksieve.solvers import Trace
 
 PREPARATION = ("normalise", "missing")

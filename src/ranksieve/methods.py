@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve import baselines, rankers
-from ranksieve._util.messages import lookup
+from ranksieve.errors import lookup
 
 if TYPE_CHECKING:
     from ranksieve.rankers import Ranker

@@ -12,13 +12,12 @@ import numpy as np
 
 from ranksieve._parallel import fold_blocks, map_blocks, sum_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
-from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset, QueryWeight, check_finite, query_weights
 from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, feature_matrix, ordered_sum
 from ranksieve.data.matrix import is_streamed
 from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, few_queries
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, lookup
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 

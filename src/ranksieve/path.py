@@ -19,7 +19,7 @@ from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
-from ranksieve.penalties import L1, PENALTIES, SlopedPenalty, offering
+from ranksieve.penalties import L1, PENALTIES, SlopedPenalty
 from ranksieve.prepare import UNPREPARED, Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
@@ -227,7 +227,7 @@ def as_penalty(
             advice = "give it to the penalty itself (costs, `must_have` and `must_not` set its `weights`)"
             raise ParameterError("l1_weights" if name == "weights" else name, value, advice)
         return penalty
-    known = offering("slopes")
+    known = [name for name, kind in PENALTIES.items() if "slopes" in kind.offers]
     if penalty not in known:
         raise ParameterError("penalty", penalty, f"unknown; choose one of {', '.join(known)}")
     kind: Any = PENALTIES[penalty]

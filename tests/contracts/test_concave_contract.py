@@ -7,7 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from ranksieve.penalties import PENALTIES, offering
+from ranksieve.penalties import PENALTIES
+from tests.solving import offering
 
 
 @pytest.fixture(params=offering("concave"))

@@ -8,9 +8,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from ranksieve.penalties import PENALTIES, Quadratic, offering
+from ranksieve.penalties import PENALTIES, Quadratic
 from ranksieve.solvers.base import CAPABILITIES
 from tests.refusals import refused_parameter
+from tests.solving import offering
 
 SIGNED = [(name, {"signs": sign}) for name in ("l1", "elastic_net") for sign in (-1, 1)]
 CASES = [*((name, {}) for name in PENALTIES), *SIGNED]

@@ -108,10 +108,10 @@ def test_no_pairs(small):
 def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
     import torch
 
-    from ranksieve.gpu.device import check_memory
+    from ranksieve.gpu.matrix import check_memory
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * 10**9, 10**10))
-    monkeypatch.setattr("ranksieve.gpu.device._unused", lambda device: 0)
+    monkeypatch.setattr("ranksieve.gpu.matrix._unused", lambda device: 0)
     with refused_data() as info:
         check_memory(torch.device("cuda"), {"features": 4 * 10**9, "documents": 10**9})
     assert "(4 GB for features, 1 GB for documents)" in info.value.reason

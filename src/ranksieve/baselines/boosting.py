@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._parallel import available_threads, map_blocks, split_blocks
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.messages import how_to_install, warn_caller
 from ranksieve.baselines.kernels import pair_potentials, threshold_margins
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.describe import varying_columns
@@ -22,7 +21,7 @@ from ranksieve.data.features import dense_columns
 from ranksieve.data.inputs import numbered_names
 from ranksieve.data.matrix import as_plain
 from ranksieve.data.queries import local_levels
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, how_to_install, warn_caller
 from ranksieve.losses.base import NO_PAIRS, grouped_weights
 from ranksieve.metrics import METRICS, Evaluator, MetricSpec, Profile, parse
 from ranksieve.metrics.profiles import as_profile

@@ -13,7 +13,6 @@ from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.messages import lookup
 from ranksieve.baselines.selector import (
     FeatureSelector,
     Selection,
@@ -25,7 +24,7 @@ from ranksieve.baselines.selector import (
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_block
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, lookup
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties.similarity import settle_definiteness
 from ranksieve.rankers import FSMRank
@@ -37,7 +36,7 @@ from ranksieve.rankers.measures import (
     single_feature,
 )
 from ranksieve.rankers.parameters import Count, NotNegative, Seed
-from ranksieve.solvers.line_search import exact_step
+from ranksieve.solvers.base import exact_step
 
 
 @dataclass(eq=False, repr=False)

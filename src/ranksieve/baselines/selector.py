@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.describe import varying_columns
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.prepare.missing import INDICATOR
 from ranksieve.prepare.scaling import ScaleWarning
 from ranksieve.rankers import RankSVM

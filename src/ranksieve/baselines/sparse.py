@@ -15,8 +15,7 @@ from ranksieve.baselines.solvers import TruncatedGradient
 from ranksieve.data.dataset import Dataset
 from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.metrics.profiles import Profile, as_profile
-from ranksieve.metrics.ranked import Judged
-from ranksieve.metrics.table import dcg
+from ranksieve.metrics.table import Judged, dcg
 from ranksieve.model.linear import linear_scores
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import L1, Penalty

@@ -13,7 +13,6 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import map_blocks, use_threads
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.baselines.boosting import LambdaMART, counted_weights, lightgbm_for
 from ranksieve.baselines.filters import greedy
 from ranksieve.baselines.kernels import dcg_along
@@ -30,7 +29,7 @@ from ranksieve.baselines.selector import (
 )
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, lookup, warn_caller
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import NO_PAIRS
 from ranksieve.metrics import Evaluator, MetricSpec, parse

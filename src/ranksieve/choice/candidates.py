@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve._util.messages import warn_caller
 from ranksieve.choice.decide import validation_of
 from ranksieve.choice.families import (
     FAMILIES,
@@ -24,6 +23,7 @@ from ranksieve.choice.forward import Purchase
 from ranksieve.choice.held_out import HeldOut
 from ranksieve.data.budget import LEAST_COST_SHARE, Budget
 from ranksieve.data.costs import ColumnCosts
+from ranksieve.errors import warn_caller
 from ranksieve.penalties import L1
 
 EXTENSION = 10.0**0.5  # the factor by which a grid goes on, as long as its best point is within it of its end

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve._util.messages import warn_caller
 from ranksieve.choice.families import Candidate, Family
 from ranksieve.choice.held_out import TIED, Validation, standard_error, tied
 from ranksieve.data.budget import Budget
+from ranksieve.errors import warn_caller
 
 Rule = Callable[[FloatArray, AnyArray], int]
 """From held-out values (models × queries) and the models' sizes to the preferred model."""

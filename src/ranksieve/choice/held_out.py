@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 from ranksieve.data.parts import for_queries, parts
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, warn_caller
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 from ranksieve.model.linear import LinearModel
 from ranksieve.prepare import Preparation

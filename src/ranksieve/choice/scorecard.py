@@ -13,7 +13,6 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.messages import shortened
 from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.data.dataset import (
     Dataset,
@@ -24,7 +23,7 @@ from ranksieve.data.dataset import (
     query_weights,
 )
 from ranksieve.data.features import SHOWN_NAMES, as_sign, named_signs
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, shortened
 from ranksieve.model.linear import (
     Card,
     FittedRanker,

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
-from ranksieve._util.messages import lookup
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.evaluate import measure, show_measures
 from ranksieve.cli.output import table, words
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, lookup
 
 if TYPE_CHECKING:
     from ranksieve.metrics import Evaluation

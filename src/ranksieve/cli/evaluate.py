@@ -7,11 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import ranksieve as rs
-from ranksieve._util.messages import lookup
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import table, words
-from ranksieve.errors import DataError, while_doing
+from ranksieve.errors import DataError, lookup, while_doing
 
 if TYPE_CHECKING:
     from ranksieve._types import FloatArray

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import ranksieve as rs
-from ranksieve._util.messages import lookup
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import emit_json, words
-from ranksieve.errors import DataError, ParameterError, while_doing
+from ranksieve.errors import DataError, ParameterError, lookup, while_doing
 
 TARGETS = "The format, such as elasticsearch, solr, vespa, onnx or python; an unknown one lists all."
 

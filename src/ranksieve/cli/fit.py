@@ -9,12 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
-from ranksieve._util.messages import lookup
 from ranksieve.cli import fit_output
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import progress
-from ranksieve.errors import DataError, ParameterError, while_doing
+from ranksieve.errors import DataError, ParameterError, lookup, while_doing
 
 if TYPE_CHECKING:
     from ranksieve.methods import Method

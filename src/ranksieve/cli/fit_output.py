@@ -26,8 +26,7 @@ REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 def settings_of(old: rs.LinearModel) -> dict[str, Any]:
     """The parameters of a previous model that differ from the defaults of SparseRanker."""
     from ranksieve._util.files import plain
-    from ranksieve._util.messages import warn_caller
-    from ranksieve.errors import DataError
+    from ranksieve.errors import DataError, warn_caller
     from ranksieve.model.linear import as_settings
     from ranksieve.rankers.parameters import check_parameters
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import ranksieve as rs
-from ranksieve._util.messages import shortened
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import json_text, progress, table, words
-from ranksieve.errors import while_doing
+from ranksieve.errors import shortened, while_doing
 
 SHOWN_POINTS = 12
 SHOWN_NAMES = 6

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
-from ranksieve._util.messages import shortened
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import progress, table, words
+from ranksieve.errors import shortened
 
 if TYPE_CHECKING:
     from ranksieve.inspection import FeatureFigures

@@ -17,8 +17,7 @@ from unicodedata import category
 
 import typer
 
-from ranksieve._util.messages import how_to_install, text_of
-from ranksieve.errors import InputError, on_command_line
+from ranksieve.errors import InputError, how_to_install, on_command_line, text_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import ranksieve as rs
-from ranksieve._util.messages import lookup
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
+from ranksieve.errors import lookup
 
 if TYPE_CHECKING:
     from ranksieve._types import FloatArray

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
-from ranksieve._util.messages import shortened
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import progress, table, words
-from ranksieve.errors import ParameterError, while_doing
+from ranksieve.errors import ParameterError, shortened, while_doing
 
 if TYPE_CHECKING:
     from ranksieve.choice.held_out import Validation

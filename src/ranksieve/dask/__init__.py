@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ranksieve._util.messages import how_to_install
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, how_to_install
 
 if TYPE_CHECKING:
     from ranksieve.dask.dataset import DistributedDataset

@@ -15,13 +15,12 @@ import numpy as np
 from distributed import Future
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve._util.messages import shortened
 from ranksieve.dask.cluster import Cluster, located
 from ranksieve.dask.dataset import DistributedDataset, Layout, Part
 from ranksieve.data.dataset import Dataset, take_rows
 from ranksieve.data.matrix import is_sparse, stack
 from ranksieve.data.queries import Queries, as_id_array
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, shortened
 from ranksieve.io.folder import is_folder_dataset, open_dataset
 from ranksieve.io.frames import from_frame, open_parquet, without_index
 from ranksieve.io.text_files import in_file

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.features import columns_named
 from ranksieve.data.inputs import (
     ENDS,
@@ -40,7 +39,7 @@ from ranksieve.data.queries import (
     pair_weights,
     pairs_per_query,
 )
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, shortened, warn_caller
 
 
 class TextColumn(Sequence[str]):

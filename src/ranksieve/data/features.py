@@ -13,9 +13,8 @@ from numpy.typing import DTypeLike
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve._util.messages import shortened
 from ranksieve.data.matrix import is_sparse, is_streamed
-from ranksieve.errors import DataError, InputError, ParameterError, shown
+from ranksieve.errors import DataError, InputError, ParameterError, shortened, shown
 
 COLUMNS_AT_ONCE = 64
 CELLS_AT_ONCE = 2**21  # 16 MB of float64

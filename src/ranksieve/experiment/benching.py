@@ -16,8 +16,7 @@ from joblib import Parallel, delayed
 
 from ranksieve._parallel import use_threads
 from ranksieve._util.files import fault_of_file_name, make_folder, not_a_folder
-from ranksieve._util.messages import lookup, text_of, warn_caller
-from ranksieve.errors import ParameterError, while_doing
+from ranksieve.errors import ParameterError, lookup, text_of, warn_caller, while_doing
 from ranksieve.experiment.fold_run import MethodPlan, Place, Study, make_places, run_fold, run_studies
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.io.folds import Fold, deal_folds, find_collections, load_letor_folds

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray
-from ranksieve._util.messages import shortened
 from ranksieve.choice.decide import best
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, shortened
 from ranksieve.experiment.journal import Entry, damaged, is_begun, read_journal
 from ranksieve.methods import METHODS
 from ranksieve.metrics import Evaluation

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ranksieve._util.files import atomic_write
-from ranksieve._util.messages import lookup
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, lookup
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults, MethodResult, Results
 from ranksieve.methods import METHODS
 from ranksieve.metrics.significance import LEVEL, PairedTest, compare

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksieve._util.files import atomic_write
-from ranksieve._util.messages import lookup
+from ranksieve.errors import lookup
 from ranksieve.export.base import FILE_NAME, Maker, NameRule, Product, Target, paths_of
 from ranksieve.export.elasticsearch import MODEL_NAME, RESCORED, learning_to_rank_plugin
 from ranksieve.export.hybrid import WINDOW, elasticsearch_linear, mongodb, opensearch_hybrid, sub_queries

@@ -13,8 +13,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.files import fault_of_file_name
-from ranksieve._util.messages import safe, warn_caller
-from ranksieve.errors import DataError, ParameterError, shown
+from ranksieve.errors import DataError, ParameterError, safe, shown, warn_caller
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset

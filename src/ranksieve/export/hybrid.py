@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve._util.messages import safe
+from ranksieve.errors import safe
 from ranksieve.export.base import (
     ANY_NAME,
     Options,

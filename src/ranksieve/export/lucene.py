@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksieve._util.messages import safe, warn_caller
+from ranksieve.errors import safe, warn_caller
 from ranksieve.export.base import (
     ANY_NAME,
     Options,

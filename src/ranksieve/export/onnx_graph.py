@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import AnyArray
-from ranksieve._util.messages import how_to_install, lookup, safe
 from ranksieve._version import __version__
+from ranksieve.errors import how_to_install, lookup, safe
 from ranksieve.export.base import (
     ANY_NAME,
     Options,

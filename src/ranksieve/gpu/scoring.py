@@ -9,8 +9,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve.data.queries import one_query
-from ranksieve.gpu.device import find_device
-from ranksieve.gpu.matrix import DeviceMatrix, on_gpu
+from ranksieve.gpu.matrix import DeviceMatrix, find_device, on_gpu
 from ranksieve.prepare import Preparation
 
 ROWS = 256  # that a program scores

@@ -12,12 +12,11 @@ import numpy as np
 
 from ranksieve._types import AnyArray, IntArray, PathLike
 from ranksieve._util.files import atomic_folder
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, TextColumn, take_rows
 from ranksieve.data.inputs import as_document_weight, as_labels, numbered_names
 from ranksieve.data.matrix import first_place, is_sparse
 from ranksieve.data.queries import as_id_array, ids_from_text, text_array
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, warn_caller
 from ranksieve.io.folder import NUMBER_KINDS, is_folder_dataset
 from ranksieve.io.folder_writer import Batch, FolderWriter
 from ranksieve.io.frames import (

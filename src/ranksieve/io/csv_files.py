@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from ranksieve._types import PathLike
 from ranksieve._util.files import atomic_write
-from ranksieve._util.messages import safe, shortened, warn_caller
 from ranksieve.data.dataset import Dataset
-from ranksieve.errors import DataError, shown
+from ranksieve.errors import DataError, safe, shortened, shown, warn_caller
 from ranksieve.io.frames import (
     COMMENT,
     DOC_ID,

@@ -17,12 +17,11 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.files import atomic_write
-from ranksieve._util.messages import how_to_install
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import WILD, dense_columns, matching
 from ranksieve.data.matrix import is_streamed
 from ranksieve.data.queries import text_array
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, how_to_install
 from ranksieve.io.tables import COLUMNS
 from ranksieve.io.text_files import check_announced, in_file, plain_file_errors, source_name
 from ranksieve.prepare.missing import check_policy, fill_missing

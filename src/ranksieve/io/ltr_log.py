@@ -12,10 +12,9 @@ import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.files import decode_json
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import ids_from_text
-from ranksieve.errors import DataError, ParameterError, shown
+from ranksieve.errors import DataError, ParameterError, shown, warn_caller
 from ranksieve.io.tables import Judgements, read_judgements
 from ranksieve.io.text_files import content_lines, first_bytes, in_file, read_text, source_name
 from ranksieve.prepare.missing import check_policy, fill_missing

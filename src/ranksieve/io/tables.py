@@ -15,11 +15,10 @@ import numpy as np
 
 from ranksieve._types import PathLike
 from ranksieve._util.files import decode_json
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.costs import FeatureCosts, as_cost, make_costs
 from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.features import as_sign
-from ranksieve.errors import DataError, ParameterError, shown
+from ranksieve.errors import DataError, ParameterError, shown, warn_caller
 from ranksieve.io.text_files import (
     Place,
     cells_of,

@@ -12,15 +12,13 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.files import plain
-from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import RemoteRows
 from ranksieve.data.queries import Queries, text_array
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, shortened
 from ranksieve.gpu.matrix import as_host_array
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty, profile_for
-from ranksieve.metrics.ranked import Judged, Ranked
-from ranksieve.metrics.table import MetricSpec, parse
+from ranksieve.metrics.table import Judged, MetricSpec, Ranked, parse
 
 DEFAULT_METRICS = ("ndcg@10", "map")
 

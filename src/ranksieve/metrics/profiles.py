@@ -9,10 +9,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import in_parts
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, lookup
 
 Empty: TypeAlias = float | Literal["skip"]
 """What a query without a relevant document counts: 0, 1, or "skip" (NaN, left out of the mean)."""

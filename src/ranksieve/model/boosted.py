@@ -14,11 +14,10 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.files import Finite, atomic_write, converted, plain
-from ranksieve._util.messages import lookup
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import RemoteRows
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, lookup
 from ranksieve.model.lightgbm_text import TextModel, read_text
 from ranksieve.model.linear import (
     BOOSTED_FORMAT,

@@ -14,8 +14,7 @@ from xml.parsers import expat
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.messages import lookup
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, lookup
 from ranksieve.io.letor import LARGEST_INDEX
 from ranksieve.io.text_files import content_lines, finite_number
 from ranksieve.model.score_functions import (

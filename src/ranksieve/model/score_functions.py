@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, numbered_names
 from ranksieve.data.matrix import value_blocks
-from ranksieve.errors import DataError
+from ranksieve.errors import DataError, shortened
 from ranksieve.model.linear import LinearModel, Term
 from ranksieve.prepare import MissingPolicy, Preparation
 

@@ -20,11 +20,6 @@ PENALTIES: dict[str, Any] = {  # classes of Penalty
 }
 
 
-def offering(capability: str) -> tuple[str, ...]:
-    """Names of the penalties that offer something to solvers."""
-    return tuple(name for name, make in PENALTIES.items() if capability in make.offers)
-
-
 __all__ = [
     "L1",
     "MCP",
@@ -42,5 +37,4 @@ __all__ = [
     "ScaledPenalty",
     "SlopedPenalty",
     "Slopes",
-    "offering",
 ]

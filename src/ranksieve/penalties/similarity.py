@@ -13,8 +13,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve._util.messages import warn_caller
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, warn_caller
 
 ROUNDING = 10 * np.finfo(np.float64).eps  # times d and the largest eigenvalue: an eigenvalue that may be 0
 

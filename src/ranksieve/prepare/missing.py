@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.messages import shortened, warn_caller
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.features import column_blocks
 from ranksieve.data.matrix import (
@@ -25,7 +24,7 @@ from ranksieve.data.matrix import (
 )
 from ranksieve.data.parts import in_parts
 from ranksieve.data.queries import Queries, queries_in_order
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, shortened, warn_caller
 
 Prepare: TypeAlias = Callable[[Sequence[str], FloatArray, Queries], FloatArray]
 """(names of features, an own array of their values, queries of its rows) → the prepared values."""

@@ -11,14 +11,13 @@ import numpy as np
 
 from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import map_column_blocks
 from ranksieve.data.inputs import check_features, check_labels
 from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, spread_and_largest, value_range
 from ranksieve.data.parts import changed, in_parts
 from ranksieve.data.queries import Queries
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.prepare.missing import PreparedMatrix, check_same_features
 
 TOO_DIFFERENT = 1000.0  # times the smallest scale

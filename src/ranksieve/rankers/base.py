@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
 from ranksieve._util.files import plain
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import (
     Dataset,
     QueryWeight,
@@ -34,7 +33,7 @@ from ranksieve.data.inputs import (
     refuse_text,
 )
 from ranksieve.data.parts import ELSEWHERE, RemoteRows
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import from_gpu, is_on_gpu, on_device
 from ranksieve.losses.base import NO_PAIRS, Loss

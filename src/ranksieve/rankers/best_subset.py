@@ -26,8 +26,19 @@ from ranksieve.objective import Objective, make_objective
 from ranksieve.path import Progress
 from ranksieve.prepare import Preparation
 from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, as_valid, in_column_order
-from ranksieve.rankers.budgets import cost_of, plain_budget, stated_budget, stated_costs, usable_budget
-from ranksieve.rankers.parameters import Count, Interval, Normalise, NotNegative, Positive, check_parameters
+from ranksieve.rankers.parameters import (
+    Count,
+    Interval,
+    Normalise,
+    NotNegative,
+    Positive,
+    check_parameters,
+    cost_of,
+    plain_budget,
+    stated_budget,
+    stated_costs,
+    usable_budget,
+)
 from ranksieve.solvers import Trace
 from ranksieve.solvers.base import Callback
 from ranksieve.subset import Effort, SubsetResult, SubsetSearch

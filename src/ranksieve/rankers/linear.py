@@ -12,13 +12,12 @@ import numpy as np
 
 from ranksieve._types import FloatArray, Matrix
 from ranksieve._util.files import plain
-from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import for_queries
-from ranksieve.errors import ParameterError
+from ranksieve.errors import ParameterError, lookup
 from ranksieve.losses import LOSSES, CostSensitiveListMLE, Loss, SquaredHinge
 from ranksieve.objective import Objective, make_objective
-from ranksieve.penalties import L1, PENALTIES, L1Ball, NoPenalty, Penalty, Ridge, offering
+from ranksieve.penalties import L1, PENALTIES, L1Ball, NoPenalty, Penalty, Ridge
 from ranksieve.rankers.base import Attributes, Ranker
 from ranksieve.rankers.parameters import Count, Device, Interval, NotNegative, Positive, Share, one_of
 from ranksieve.solvers import (
@@ -35,6 +34,7 @@ from ranksieve.solvers import (
 )
 from ranksieve.solvers.frank_wolfe import VARIANTS
 
+CONCAVE = [name for name, kind in PENALTIES.items() if "concave" in kind.offers]
 FIRST_LIPSCHITZ_SHARE = 2.0**-8  # of the Lipschitz bound of ListMLE: where the search for L starts
 
 
@@ -326,7 +326,7 @@ class SparseRankSVM(Ranker):
     smoothed; MCP's knee γα depends on the scale of the loss, here the mean over pairs.
     """
 
-    penalty: Annotated[str, one_of(("l1", *offering("concave")))] = "l1"
+    penalty: Annotated[str, one_of(("l1", *CONCAVE))] = "l1"
     alpha: NotNegative = 1e-2
     _: KW_ONLY
     l1_weights: Any = None

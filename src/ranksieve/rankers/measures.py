@@ -12,11 +12,10 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, single_threaded_blas, split_blocks, sum_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, Matrix
-from ranksieve._util.messages import lookup
 from ranksieve.data.dataset import Dataset, check_finite, counted
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_rows
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, lookup
 from ranksieve.kernels.concordance import concordances
 from ranksieve.metrics import Evaluator, Profile
 

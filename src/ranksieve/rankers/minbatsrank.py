@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, PathLike
 from ranksieve._util.files import atomic_write, decode_json
-from ranksieve._util.messages import warn_caller
 from ranksieve.data.dataset import Dataset, QueryWeight, check_finite, query_weights
 from ranksieve.data.inputs import numbered_names
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.io.stream import STREAM_BYTES, stream_letor
 from ranksieve.io.text_files import STANDARD_INPUT, plain_file_errors
 from ranksieve.kernels.ftrl import Rule

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
-from ranksieve._util.messages import lookup, warn_caller
 from ranksieve.choice.candidates import find_candidates
 from ranksieve.choice.decide import RULES, Choice, choose, warn_if_blind
 from ranksieve.choice.families import (
@@ -39,7 +38,7 @@ from ranksieve.choice.update import (
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, lookup, warn_caller
 from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.metrics import Profile, profile_for
@@ -48,7 +47,6 @@ from ranksieve.objective import make_objective
 from ranksieve.path import Progress, as_penalty
 from ranksieve.penalties import ElasticNet, SlopedPenalty
 from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
-from ranksieve.rankers.budgets import cost_of, plain_budget, stated_budget, stated_costs
 from ranksieve.rankers.parameters import (
     Count,
     CountAtOnce,
@@ -59,7 +57,11 @@ from ranksieve.rankers.parameters import (
     Positive,
     Seed,
     Share,
+    cost_of,
     one_of,
+    plain_budget,
+    stated_budget,
+    stated_costs,
 )
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.subset import SubsetResult

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ranksieve._util.messages import shortened
 from ranksieve._version import __version__
+from ranksieve.errors import shortened
 from ranksieve.rankers.frontier import pareto_optimal
 from ranksieve.report.page import (
     OTHER,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve._util.messages import how_to_install
+from ranksieve.errors import how_to_install
 from ranksieve.metrics.profiles import STANDARD
 from ranksieve.metrics.significance import paired_t, randomisation
 

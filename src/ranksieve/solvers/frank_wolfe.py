@@ -10,8 +10,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.objective import Objective, Point
-from ranksieve.solvers.base import Loop, Problem, Solver
-from ranksieve.solvers.line_search import exact_step
+from ranksieve.solvers.base import Loop, Problem, Solver, exact_step
 
 TIED = 1e-9  # share of the largest slope; exact steps leave differences of about a tenth of it
 

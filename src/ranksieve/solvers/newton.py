@@ -1,33 +1,15 @@
-"""Newton's method for smooth problems, dense or truncated, and a start from a sample of the queries."""
+"""Newton's method for smooth problems, dense or truncated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.objective import Point
-from ranksieve.solvers.base import Loop, Problem, Solver, relative
-from ranksieve.solvers.line_search import first_decrease
-
-MANY = 50_000  # documents from which a sample goes first, and about as many it has at most
-EVERY = 8  # the least number of queries of which it takes one
-NEAR = 1e-3  # relative gap of its minimum
-
-
-def minimum_of_sample(problem: Problem, solver: Solver) -> FloatArray | None:
-    """What the solver finds for every eighth query or fewer; None if the data are not large.
-
-    Also None where these hold most documents, as a query that is all there is: they would save no time.
-    """
-    n_docs = problem.objective.loss.queries.n_rows
-    sample = problem.objective.sample(max(EVERY, n_docs // MANY)) if n_docs >= MANY else None
-    if sample is None or 2 * sample.loss.queries.n_rows > n_docs:
-        return None
-    return replace(solver, tol=NEAR).solve(Problem(sample, problem.penalty, problem.usable)).w
-
+from ranksieve.solvers.base import Loop, Problem, Solver, first_decrease, minimum_of_sample, relative
 
 WHOLE = 100  # features up to which forming the Hessian takes less time than the products with it
 LOOSEST = 0.1  # largest residual of a Newton system, as a share of the gradient

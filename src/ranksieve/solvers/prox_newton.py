@@ -12,9 +12,7 @@ from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.objective import Objective, Point
 from ranksieve.penalties.base import Slopes, duality_gap
 from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.base import Loop, Problem, Solver
-from ranksieve.solvers.line_search import ROUNDING, first_decrease
-from ranksieve.solvers.newton import minimum_of_sample
+from ranksieve.solvers.base import ROUNDING, Loop, Problem, Solver, first_decrease, minimum_of_sample
 
 NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
 WIDE = 0.6  # from this share on its values are kept at hand: it may join soon

@@ -9,8 +9,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve.objective import Objective, Point
-from ranksieve.solvers.base import Loop, Problem, Solver, relative
-from ranksieve.solvers.line_search import ROUNDING
+from ranksieve.solvers.base import ROUNDING, Loop, Problem, Solver, relative
 
 STILL, LAST_BITS = 5, 1e-14  # steps in a row that change no weight by more than this share: they lead nowhere
 TOO_LARGE = "no step makes the objective fall, because its values are not finite; scale the features down"

@@ -13,10 +13,9 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
 from ranksieve._util.files import plain
-from ranksieve._util.messages import shortened
 from ranksieve.data.dataset import Dataset, counted
 from ranksieve.data.features import named_signs
-from ranksieve.errors import DataError, ParameterError, in_python
+from ranksieve.errors import DataError, ParameterError, in_python, shortened
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import rounded
 from ranksieve.grid_ranker import GridRanker

@@ -29,7 +29,7 @@ from ranksieve.model.linear import LinearModel
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import ElasticNet
 from ranksieve.prepare.scaling import learn_normalisation
-from ranksieve.rankers.budgets import stated_budget, stated_costs, usable_budget
+from ranksieve.rankers.parameters import stated_budget, stated_costs, usable_budget
 from ranksieve.solvers import Problem
 from ranksieve.solvers.base import relative
 from ranksieve.subset import Proof, SubsetSearch, proven_bound
