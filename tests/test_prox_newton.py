@@ -161,7 +161,7 @@ def test_weights_of_another_width(small):
 def test_from_a_sample_it_ends_where_it_ends_from_zero(monkeypatch):
     data = random_dataset(seed=6, n_queries=60)
     expected = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
-    monkeypatch.setattr("ranksieve.solvers.newton.MANY", data.n_docs)
+    monkeypatch.setattr("ranksieve.solvers.base.MANY_DOCUMENTS", data.n_docs)
     found = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
     assert found.converged
     assert found.trace.objective[0] < expected.trace.objective[0]

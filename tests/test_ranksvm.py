@@ -312,7 +312,7 @@ def test_newton_from_a_sample_ends_where_it_ends_from_zero(whole, monkeypatch):
     data = random_dataset(seed=6, n_queries=60)
     monkeypatch.setattr("ranksieve.solvers.newton.WHOLE", whole)
     expected = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
-    monkeypatch.setattr("ranksieve.solvers.newton.MANY", data.n_docs)
+    monkeypatch.setattr("ranksieve.solvers.base.MANY_DOCUMENTS", data.n_docs)
     found = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
     assert found.converged
     assert found.trace.objective[0] < expected.trace.objective[0]
