@@ -139,7 +139,7 @@ def test_nothing_promises_an_install_from_a_registry():
         assert not re.search(r"pip install [\"']?ranksieve", page.read_text(encoding="utf-8")), page
     source = ROOT / "src" / "ranksieve"
     places = [path for path in source.rglob("*.py") if "pip install" in path.read_text(encoding="utf-8")]
-    assert [path.relative_to(source).as_posix() for path in places] == ["_util/messages.py"]
+    assert [path.relative_to(source).as_posix() for path in places] == ["errors.py"]
     assert how_to_install("all") == 'run pip install ".[all]" in the checkout of ranksieve'
 
 
