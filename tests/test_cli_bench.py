@@ -135,7 +135,7 @@ def test_labels_beyond_every_profile_are_refused_before_the_first_fit(tmp_path):
 
 def test_a_folder_of_another_version_is_refused(letor, tmp_path):
     arguments = (
-        letor, "--methods", "ranksvm", "--grid", "fast", "-o", tmp_path, "--n-jobs", 1
+        letor, "--methods", "ranksvm", "--grid", "fast", "-o", tmp_path, "--n-jobs", 1, "--profile", "letor"
     )  # fmt: skip
     assert call(*arguments).exit_code == 0
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"

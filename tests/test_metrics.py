@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import shutil
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ranksieve as rs
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import (
     METRICS,
@@ -23,6 +25,7 @@ from ranksieve.metrics import (
     evaluate,
     parse,
 )
+from ranksieve.metrics.profiles import ProfileWarning
 from tests.refusals import refused_data, refused_parameter
 from tests.tiers import examples
 
@@ -518,3 +521,17 @@ def test_no_metric():
 
 def test_every_metric_has_a_title():
     assert all(metric.title for metric in METRICS.values())
+
+
+def test_data_that_come_with_conventions_of_their_own_warn(tmp_path):
+    data = rs.make_ranking(6, 3, 2)
+    (tmp_path / "Fold1").mkdir()
+    rs.io.write_letor(data, tmp_path / "Fold1" / "train.txt")
+    read = rs.io.read_letor(tmp_path / "Fold1" / "train.txt")
+    scores = np.arange(read.n_docs, dtype=float)
+    with pytest.warns(ProfileWarning, match="letor profile"):
+        assert rs.evaluate(scores, read, "ndcg@10").profile.name == "letor"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rs.evaluate(scores, read, "ndcg@10", "standard").profile.name == "standard"
+        assert rs.evaluate(scores, data, "ndcg@10").profile.name == "standard"

@@ -11,7 +11,7 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import in_parts
-from ranksieve.errors import ParameterError, lookup
+from ranksieve.errors import ParameterError, lookup, warn_caller
 
 Empty: TypeAlias = float | Literal["skip"]
 """What a query without a relevant document counts: 0, 1, or "skip" (NaN, left out of the mean)."""
@@ -102,8 +102,12 @@ def as_profile(profile: str | Profile) -> Profile:
     return profile if isinstance(profile, Profile) else lookup(PROFILES, profile, "profile")
 
 
+class ProfileWarning(UserWarning):
+    """Metrics follow the conventions that the data come with, not the standard ones."""
+
+
 def profile_for(profile: str | Profile | None, *data: Dataset) -> Profile:
-    """The given profile; without one that of the data if they come with one, else standard.
+    """The given profile; without one that of the data if they come with one, with a warning; else standard.
 
     Data come with a profile if all of them name the same and no label is beyond its scale.
     """
@@ -112,7 +116,14 @@ def profile_for(profile: str | Profile | None, *data: Dataset) -> Profile:
     names = {part.profile for part in data}
     own = as_profile(name) if len(names) == 1 and (name := names.pop()) else STANDARD
     highest = max((label for one in data for label in in_parts(one, _highest_label)), default=0.0)
-    return own if highest <= own.max_label else STANDARD
+    if own is STANDARD or highest > own.max_label:
+        return STANDARD
+    warn_caller(
+        f"metrics follow the {own.name} profile, with which the data come (as all files in folders such as "
+        f"Fold1 do); give `profile='standard'` or `profile={own.name!r}` to choose",
+        ProfileWarning,
+    )
+    return own
 
 
 def _highest_label(data: Dataset) -> float:
