@@ -254,7 +254,7 @@ def test_indicators_and_weights(data, client):
 @pytest.mark.full
 def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
     monkeypatch.setattr("ranksieve.solvers.base.MANY_DOCUMENTS", 100)
-    monkeypatch.setattr("ranksieve.solvers.newton.EVERY", 2)
+    monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_EVERY", 2)
     here, there = (rs.SparseRankSVM(alpha=0.02).fit(one) for one in (data, parted))
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
     assert there.n_iter_ == here.n_iter_

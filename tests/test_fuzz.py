@@ -78,7 +78,7 @@ FILES = {
         rs.read_model,
         json.dumps(changed((*TREE, "split_type"), 1)).encode(),
         None,
-        "per node",
+        "categories",
     ),
     "long cost": (
         rs.io.read_costs,

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import ranksieve as rs
+from ranksieve._util.files import plain
 from ranksieve.data.budget import Budget
 from ranksieve.grid_ranker import spread_in_queries, strongest_columns
 from ranksieve.methods import METHODS, Method, find_method, parameter_grid
@@ -96,7 +97,7 @@ def test_cross_validation_without_validation_data(name, parts):
     assert ranker.choice_.validation.values.shape == (n, train.n_queries)
     assert model.parameters["choice"] == {
         "method": None, "parameters": {},  # a shorter grid makes it another method than that of METHODS
-        "candidates": n, "point": dict(ranker.points_[ranker.choice_.index]),
+        "candidates": n, "point": plain(ranker.points_[ranker.choice_.index]),
         "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard",
     }  # fmt: skip
     assert counts == [(k, 4 * n) for k in range(1, 4 * n + 1)]

@@ -136,7 +136,7 @@ def test_query_weights_are_the_pairs_sample_weights():
 def test_average_takes_c_per_pair(kind):
     data = random_dataset(seed=9, n_queries=8)
     mean = kind(20.0, average=True, tol=1e-13).fit(data)
-    weight = mean._objective(data, None).loss.normaliser
+    weight = mean._problem(data, None).objective.loss.normaliser
     np.testing.assert_allclose(mean.coef_, kind(20.0 / weight, tol=1e-13).fit(data).coef_, atol=1e-9)
 
 

@@ -158,9 +158,9 @@ def test_gas_with_wrong_measures(data, parameters):
 @pytest.mark.parametrize(
     ("kind", "parameters"),
     [
-        (GAS, {"c": -1.0, "k": 2}),
-        (FBPCRank, {"K": 0}),
-        (FBPCRank, {"eps": -1.0}),
+        (GAS, {"c": -1.0, "max_features": 2}),
+        (FBPCRank, {"max_features": 0}),
+        (FBPCRank, {"tol": -1.0}),
         (FBPCRank, {"C": 0.0}),
         (StabilitySelection, {"n_subsamples": 0}),
         (StabilitySelection, {"share": 1.0}),

@@ -212,7 +212,7 @@ def test_relief_finds_what_tells_levels_apart(kind):
     qid, y = np.repeat(np.arange(30), 12), rng.integers(0, 3, 360)
     X = rng.random((360, 6))
     X[:, 4] = y + 0.3 * rng.random(360)
-    fitted = kind(k=1).fit(Dataset(X, y, qid))
+    fitted = kind(max_features=1).fit(Dataset(X, y, qid))
     assert fitted.selected_.tolist() == [4]
     scales = 10.0 ** np.arange(6)
     with pytest.warns(UserWarning, match="scale"):
@@ -562,7 +562,7 @@ def test_ties_everywhere_are_broken_by_the_order_of_columns():
         (BRTree, {"search": "best"}),
         (BRTree, {"drop": 1.0}),
         (BFSWrapper, {"patience": 0}),
-        (BFSWrapper, {"eps": -1.0}),
+        (BFSWrapper, {"tol": -1.0}),
     ],
 )
 def test_parameters_of_the_wrong_kind(data, kind, parameters):
