@@ -216,7 +216,7 @@ def test_relief_finds_what_tells_levels_apart(kind):
     assert fitted.selected_.tolist() == [4]
     scales = 10.0 ** np.arange(6)
     with pytest.warns(UserWarning, match="scale"):
-        again = kind(k=1, base=RankSVM(1e-6)).fit(Dataset(X * scales, y, qid))
+        again = kind(max_features=1, base=RankSVM(1e-6)).fit(Dataset(X * scales, y, qid))
     assert again.selected_.tolist() == [4]
 
 
