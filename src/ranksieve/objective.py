@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,18 @@ NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
 KEPT_DOCUMENTS = 2**18  # with more, what is known at w = 0 takes less time to find again than memory to keep
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
 CANCELLED = ROUNDING / 4.0  # of a sum over pairs, as a share of its terms, which are counted one by one
+
+REUSED_BLOCK = 31 * 2**20  # bytes; glibc takes no larger block as an example
+
+
+@cache
+def keep_freed_blocks() -> None:
+    """Let freed arrays of up to 31 MB be used again instead of going back to the system, page by page.
+
+    glibc returns a block to the system at once unless it has seen one as large freed before, so it is shown
+    one here, which is never touched: a path takes a sixth less time. Other C libraries do as they like.
+    """
+    np.empty(REUSED_BLOCK, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -272,6 +285,7 @@ class LocalObjective(DocumentObjective):
         feature_names: Sequence[str] | None = None,
         extremes: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
+        keep_freed_blocks()
         if isinstance(X, FeatureMatrix):
             super().__init__(X, loss)
             return
