@@ -44,7 +44,7 @@ class GridRanker(Ranker):
     A candidate above the budget is fitted once more, on its strongest features alone: those with the largest
     |w_j|·s_j, where s_j is the mean distance of feature j from its mean within the query; with costs each
     that still fits, groups paid once. The candidate with the best mean of the metric on held-out queries is
-    kept; of equals the one with the fewest features (with costs the cheapest), then the first. A model
+    kept; in a tie the one with the fewest features (with costs the cheapest), then the first. A model
     without features is never kept, and counts as the worst ranking in a fold where a candidate has none.
 
     Parameters

@@ -170,7 +170,7 @@ class Objective(ABC):
 
     @abstractmethod
     def sample(self, every: int) -> Objective | None:
-        """The mean loss of every so many queries; None if it cannot be parted, or if they have no pairs."""
+        """The mean loss of one query in ``every``; None if the loss cannot be split or they have no pairs."""
 
     def dual(self, point: Point, scale: float) -> float:
         """Dual value of the loss at ``scale`` times the point's own dual variables."""
@@ -339,7 +339,7 @@ class LocalObjective(DocumentObjective):
         return np.where(self.varies, diagonal, 0.0)
 
     def _few_queries(self, first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
-        """The queries first..last, a few at a time: as many as a core keeps at hand in so many columns."""
+        """The queries first..last, a few at a time: as many as a core's cache holds in ``width`` columns."""
         return few_queries(self.loss.queries.offsets, first, last, NEAR_CELLS // max(width, 1))
 
     def _block(self, point: Point, read: Read, first: int, last: int, width: int) -> FloatArray:

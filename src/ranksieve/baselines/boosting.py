@@ -440,7 +440,7 @@ class AdaRank(Ranker):
     Each round looks at the queries through P(q) ∝ exp(−E(q, f)), so those that are ranked badly count more,
     takes the feature j with the largest r = Σ_q P(q) E(q, x_j) and adds it with the weight
     α = ½ ln[Σ_q P(q)(1 + E(q, x_j)) / Σ_q P(q)(1 − E(q, x_j))] = artanh r. So the model is linear and sparse.
-    Features rank as they are, higher values first (the paper's rule): negate one that falls with relevance.
+    Features rank unchanged, higher values first (the paper's rule): negate one that falls with relevance.
 
     Parameters
     ----------

@@ -289,7 +289,7 @@ class HierarchicalBEM(Hierarchical):
 
     Features are clustered by k-means, in which their similarity A takes the place of inner products: the
     squared distance of i and j is A_ii + A_jj − 2A_ij. The number of clusters is that of the best quality,
-    the mean silhouette of the features (see :func:`quality`); of equals the smaller. Of equally good features
+    the mean silhouette of the features (see :func:`quality`); the smaller in a tie. Of equally good features
     of a cluster the earlier column goes first.
 
     Parameters

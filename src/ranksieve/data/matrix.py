@@ -402,7 +402,7 @@ class StreamedMatrix(ABC):
         return self[rows]
 
     def pieces(self, first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
-        """The runs of at most so many rows, of one block each, that hold the rows first..last."""
+        """Runs of a limited number of rows, each within one block, that cover the rows first..last."""
         block = int(np.searchsorted(self.starts, first, side="right")) - 1
         while first < last:
             begin, end = self.starts[block : block + 2].tolist()

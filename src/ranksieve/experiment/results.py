@@ -27,7 +27,7 @@ SHARES = ("sparsity", "varying_sparsity", "n_selected")
 
 
 def best_on_valid(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
-    """The fit that is best on valid by a metric, the earlier of equals, among those with a seed."""
+    """The best fit with a seed by a metric on validation data; the earlier one in a tie."""
     among = sorted((row for row in fits if row["random_state"] == seed), key=lambda row: int(row["point"]))
     values = np.array([[row["validation"][select]] for row in among])
     return among[best(values, np.zeros(len(among)))]

@@ -234,7 +234,7 @@ def _text_search(field: str) -> Any:
 
 
 def _stages(query: Any, window: int) -> list[Any]:
-    """The stages of a pipeline as they are, a single one with its limit."""
+    """The stages of a pipeline unchanged; a single stage is followed by its limit."""
     stages = query if isinstance(query, list) else [query, {"$limit": window}]
     for stage in stages:
         if not (isinstance(stage, dict) and len(stage) == 1 and next(iter(stage)).startswith("$")):

@@ -189,7 +189,7 @@ class Hessians:
     def _sums(
         self, at: DeviceValue, V: Any, cuts: IntArray, left: IntArray, right: IntArray, width: int
     ) -> FloatArray:
-        """The blocks (left, right) of so many columns that the lists add (cuts × blocks × …)."""
+        """The blocks (left, right) of ``width`` columns that the lists add (cuts × blocks × …)."""
         total = np.zeros((len(cuts) - 1, len(left), width, width))
         for tasks in self._loss.lists.tasks:
             total += self._of_tasks(at, V, tasks, cuts, left, right, width)

@@ -210,7 +210,7 @@ def on_device(data: Dataset, device: str = "cpu", given: Dataset | None = None) 
 
     A feature whose values lie far from zero for their range within queries is read less its value in the
     query's first document: float32 would not keep its differences, which are all that losses see. ``given``
-    are the data before they were prepared: if these are float64, a word says that they are rounded.
+    are the data before they were prepared: if these are float64, a warning says that they are rounded.
     """
     if device == "cpu":
         return data

@@ -319,7 +319,7 @@ def _check_same_columns(first: _Part, other: _Part) -> None:
 
 
 def _common_kind(parts: Sequence[_Part]) -> np.dtype[Any]:
-    """The type that holds the query ids of all files as they are."""
+    """The type that holds the query ids of all files unchanged."""
     common = parts[0].query_kind
     for part in parts:
         kind = part.query_kind

@@ -604,7 +604,7 @@ def _shortest_decimals(values: AnyArray) -> FloatArray:
     """Of each float32 the float64 nearest to the decimal of fewest digits that reads back to it.
 
     A decimal of six digits comes back from float32, and nine digits tell all float32 apart. Products with
-    powers of ten round once here, where texts have no exponent; other numbers are left as they are.
+    powers of ten round once here, where texts have no exponent; other numbers are unchanged.
     """
     exact, size = values.astype(np.float64), np.abs(values)
     open_ones, decimals = np.flatnonzero((size >= PLAIN[0]) & (size < PLAIN[1])), exact.copy()

@@ -147,7 +147,7 @@ def _object_with(method: str, name: str, value: Any, advice: str) -> Any:
 
 
 def _of_last_round(ranker: Ranker) -> dict[str, Any]:
-    """The certificate of a fit with a concave penalty, which is no proof of a global optimum."""
+    """The certificate of a fit with a concave penalty, which does not prove a global optimum."""
     return {"objective": ranker.objective_, "gap_of_last_round": ranker.gap_}
 
 
