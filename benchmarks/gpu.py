@@ -23,7 +23,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import read_letor
 from ranksieve.objective import Objective, make_objective
-from ranksieve.path import path_grid, sparse_path, walk
+from ranksieve.path import path_grid, solve_path, sparse_path
 from ranksieve.penalties import L1
 from ranksieve.penalties.base import duality_gap
 
@@ -78,7 +78,7 @@ def path_of(objective: Any) -> tuple[FloatArray, list[Any]]:
     """α and results of the whole path, as sparse_path walks it."""
     objective._gradient = objective._gradient_at_zero = objective.features._kept = None
     start, grid = path_grid(objective, L1(), POINTS)
-    return grid, [replace(result, point=None) for result in walk(objective, L1(), grid, start, TOL)]
+    return grid, [replace(result, point=None) for result in solve_path(objective, L1(), grid, start, TOL)]
 
 
 def evaluated(objective: Objective, w: FloatArray) -> None:

@@ -16,7 +16,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import read_letor
 from ranksieve.kernels.ftrl import Rule
-from ranksieve.solvers.ftrl import FtrlState, Passes
+from ranksieve.solvers.ftrl import FtrlPasses, FtrlState
 
 RULE = Rule(l1=256.0, rate=0.0625, smoothing=1.0, feature_wise=True, batch_pairs=0)
 SIZES = (10_000, 100_000, 1_000_000)
@@ -25,13 +25,13 @@ N_FEATURES, LIST_LENGTH = 45, 100
 
 def ours(data: Dataset) -> FtrlState:
     state = FtrlState.zeros(data.n_features)
-    Passes.of(data).run(RULE, state)
+    FtrlPasses.of(data).run(RULE, state)
     return state
 
 
 def epoch_seconds(data: Dataset, repeats: int) -> float:
     """Median time of a pass that continues the ones before it, after compilation."""
-    passes, state = Passes.of(data), FtrlState.zeros(data.n_features)
+    passes, state = FtrlPasses.of(data), FtrlState.zeros(data.n_features)
     passes.run(RULE, state)
     return statistics.median(seconds(lambda: passes.run(RULE, state), repeats))
 

@@ -26,7 +26,7 @@ from ranksieve._types import IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk import DiskMatrix, write_block
 from ranksieve.data.inputs import numbered_names
-from ranksieve.io.batches import Source, dataset_source, write_source
+from ranksieve.io.batches import BatchSource, dataset_source, write_source
 from ranksieve.io.folder import is_folder_dataset, open_dataset
 from ranksieve.io.letor import read_letor, write_letor
 from ranksieve.io.stream import stream_letor
@@ -46,7 +46,9 @@ def folder_of(n_docs: int) -> Path:
         parts = (large.draw_part(number) for number in range(n_docs // large.PART))
         batches = itertools.chain.from_iterable(dataset_source(part, None).batches for part in parts)
         about = {"source": None, "profile": None}
-        write_source(Source(batches, np.dtype(np.float32), numbered_names, np.array, about), folder, "keep")
+        write_source(
+            BatchSource(batches, np.dtype(np.float32), numbered_names, np.array, about), folder, "keep"
+        )
     return folder
 
 

@@ -19,7 +19,7 @@ from papers.studies import STUDIES
 from ranksieve._parallel import available_threads
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.experiment.benching import DEFAULT_METHODS
-from ranksieve.experiment.tables import markdown, unfinished_sentences, write_tables
+from ranksieve.experiment.tables import markdown, unfinished_messages, write_tables
 
 SHOWN_TABLES = ("accuracy", "significance", "times")
 STUDY_WORDS: dict[str, bool | str] = {"own": True, "none": False, "all": "all"}
@@ -93,7 +93,7 @@ def _report(options: argparse.Namespace) -> None:
         write_page(results, options.output, options.baseline)
     else:
         write_tables(tables_with_studies(results, options.baseline), options.output)
-    for sentence in unfinished_sentences(results):
+    for sentence in unfinished_messages(results):
         print(f"warning: {sentence}", file=sys.stderr)
     print(f"Wrote {options.output}.")
 

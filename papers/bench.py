@@ -29,17 +29,17 @@ from ranksieve.errors import lookup, while_doing
 from ranksieve.experiment import Study
 from ranksieve.experiment.benching import DEFAULT_METHODS
 from ranksieve.experiment.tables import (
-    Table,
+    ResultTable,
     accuracy_table,
     all_tables,
     significance_table,
     time_table,
 )
 from ranksieve.io.folds import Fold
-from ranksieve.methods import KNOWN_AS, METHODS, Method
+from ranksieve.methods import METHOD_HINTS, METHODS, Method
 
 STAND_INS_STUDY = "stand_ins"
-TABLES: tuple[Callable[[Any, str], Table], ...] = (
+TABLES: tuple[Callable[[Any, str], ResultTable], ...] = (
     accuracy_table, significance_table, agreement_table, published_table, difference_table, p_value_table,
     unmatched_table, time_table,
 )  # fmt: skip
@@ -65,7 +65,7 @@ def bench(
     """
     known = methods if isinstance(methods, Mapping) else {**METHODS, **VARIANTS}
     names = METHODS if methods == "all" else methods
-    chosen = {name: lookup(known, name, "methods", KNOWN_AS) for name in names}
+    chosen = {name: lookup(known, name, "methods", METHOD_HINTS) for name in names}
     wanted, folder = wanted_studies(studies, chosen), Path(out).absolute()
     collections = list(stand_ins.SHAPES) if STAND_INS_STUDY in wanted else []
     for name in collections:
@@ -102,12 +102,12 @@ def load_results(folder: str | os.PathLike[str]) -> Reproduction:
     return Reproduction(results.folder, data_sets, results.unfinished)
 
 
-def tables_with_studies(results: Reproduction, baseline: str | None = None) -> list[Table]:
+def tables_with_studies(results: Reproduction, baseline: str | None = None) -> list[ResultTable]:
     """Every table: of the methods on each data set, of the claims, of the studies, of the stand-ins."""
     return [*all_tables(results, baseline, TABLES), *claims_tables(results), *studies_of(results)]
 
 
-def studies_of(results: Reproduction) -> list[Table]:
+def studies_of(results: Reproduction) -> list[ResultTable]:
     """The tables of the studies alone."""
     tables = [table for data_set in results.data_sets.values() for table in study_tables(data_set)]
     drawn = stand_ins.stand_in_table(results.folder)

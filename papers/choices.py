@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import FloatArray
-from ranksieve.experiment import MethodResult, Place
+from ranksieve.experiment import FoldContext, MethodResult
 from ranksieve.experiment.fold_run import ALL_METRICS, MethodPlan, scores_on_test
 from ranksieve.experiment.results import (
     TABLE_METRICS,
@@ -21,7 +21,7 @@ from ranksieve.experiment.results import (
     MethodFold,
     Results,
     best_on_valid,
-    dense,
+    dense_weights,
     read_fold,
 )
 from ranksieve.io.folds import Fold
@@ -47,8 +47,8 @@ class ChoiceStudy:
     method: Method
     profiles: Mapping[str, Sequence[Profile]]
 
-    def __call__(self, place: Place) -> dict[str, Any]:
-        fold = read_fold(place.path(self.name))
+    def __call__(self, context: FoldContext) -> dict[str, Any]:
+        fold = read_fold(context.path(self.name))
         identity = fold.header["identity"]
         own, seeds = identity["select"], identity["seeds"]
         plan = MethodPlan(self.name, self.method, identity["grid"], own, len(seeds))
@@ -60,20 +60,24 @@ class ChoiceStudy:
             measured: dict[int, dict[str, Any]] = {}
             for select, fit in fits.items():
                 if (point := fit["point"]) not in measured:
-                    measured[point] = self._measured(place, scores_on_test(place, plan, fit))
+                    measured[point] = self._measured(context, scores_on_test(context, plan, fit))
                 choice = {"select": select, "random_state": seed, "point": point}
                 rows.append({**choice, "validation": fit["validation"][select], **measured[point]})
         weights = best_on_valid(fold.fits, own, seeds[0])["weights"]
-        evaluator = Evaluator(place.fold.test, place.profile)
-        curve = None if weights is None else truncated(dense(weights, place.names), place.fold, evaluator)
+        evaluator = Evaluator(context.fold.test, context.profile)
+        curve = (
+            None
+            if weights is None
+            else truncated(dense_weights(weights, context.names), context.fold, evaluator)
+        )
         return {"choices": rows, "truncated": curve}
 
-    def _measured(self, place: Place, scores: FloatArray) -> dict[str, Any]:
-        test = place.fold.test
-        measured = Evaluator(test, place.profile).evaluate(scores, ALL_METRICS)
+    def _measured(self, context: FoldContext, scores: FloatArray) -> dict[str, Any]:
+        test = context.fold.test
+        measured = Evaluator(test, context.profile).evaluate(scores, ALL_METRICS)
         elsewhere = {
             profile.name: Evaluator(test, profile).evaluate(scores, TABLE_METRICS).mean
-            for profile in self.profiles.get(place.data_set, ())
+            for profile in self.profiles.get(context.data_set, ())
         }
         return {"query_ids": measured.query_ids, "test": measured.per_query, "elsewhere": elsewhere}
 

@@ -13,7 +13,7 @@ from papers.choices import ChosenResult, PaperResults
 from papers.published import Printed, published, unmatched
 from ranksieve._types import FloatArray
 from ranksieve.metrics import Profile
-from ranksieve.metrics.profiles import STANDARD
+from ranksieve.metrics.profiles import STANDARD_PROFILE
 from ranksieve.metrics.significance import paired_t
 
 NEAR, FAR = 0.003, 0.01
@@ -86,7 +86,7 @@ PAPERS = {
     "NonconvexRankSVM": Terms("map", "varying_sparsity"),
     "SparseCSListMLE": Terms(),
 }
-NEAREST = {("SparseCSListMLE", "OHSUMED"): LABEL_2, ("SparseCSListMLE", "MQ2008"): STANDARD}
+NEAREST = {("SparseCSListMLE", "OHSUMED"): LABEL_2, ("SparseCSListMLE", "MQ2008"): STANDARD_PROFILE}
 
 # FenchelRank and FSMRank cite these from LETOR's site, which says that most of its baselines were chosen by
 # MAP on valid. RankSVM-Primal on MQ2008 is FenchelRank's own run.

@@ -16,7 +16,7 @@ from papers.pictures import OVERVIEWS, PICTURES, render_pictures
 from papers.stand_ins import stand_in_table
 from papers.studies import study_tables
 from ranksieve._types import FloatArray
-from ranksieve.experiment.tables import baseline_where_known
+from ranksieve.experiment.tables import baselines_by_data_set
 from ranksieve.report.fit_page import Curves, largest_weights, path_explorer
 from ranksieve.report.page import Column, Styles, metric_text, percent_text
 from ranksieve.report.results_page import (
@@ -49,7 +49,7 @@ def write_page(results: Reproduction, path: str | os.PathLike[str], baseline: st
 def page_content(results: Reproduction, baseline: str | None = None) -> ResultsContent:
     """The content of the page; ``baseline`` names a method, default the best dense one of each data set."""
     content, styles = build_results_content(results, baseline), styles_of(results)
-    given = baseline_where_known(results, baseline)
+    given = baselines_by_data_set(results, baseline)
     drawn = stand_in_table(results.folder)
     return replace(
         content,

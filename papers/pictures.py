@@ -15,7 +15,7 @@ from papers.studies.minbatsrank import BATCH, online_means
 from papers.studies.selectors import SELECTORS
 from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.experiment.fold_run import CUTOFFS
-from ranksieve.experiment.tables import title
+from ranksieve.experiment.tables import method_title
 from ranksieve.report.page import (
     OTHER,
     PALETTE,
@@ -29,7 +29,7 @@ from ranksieve.report.page import (
     log_axis,
     method_line,
     metric_title,
-    packed,
+    pack,
 )
 from ranksieve.report.results_page import (
     MAP_CAPTION,
@@ -99,14 +99,16 @@ def selected_features(results: PaperResults, styles: Styles) -> Figure | None:
     used = np.mean([coef != 0 for coef in weights], axis=0)
     order = np.argsort(-used, kind="stable")
     names = [results.features[j] for j in order]
-    models = [f"{title(name)}, fold {k}" for name, coefs in linear.items() for k, _ in enumerate(coefs, 1)]
+    models = [
+        f"{method_title(name)}, fold {k}" for name, coefs in linear.items() for k, _ in enumerate(coefs, 1)
+    ]
     bars = {
         "type": "bar", "x": names, "y": used[order].tolist(), "yaxis": "y2", "marker": {"color": OTHER},
         "hover": "{x} is used by {y:.0%} of the models",
     }  # fmt: skip
     cells = {
         "type": "cells", "x": names, "rows": models, "colours": SCALE,
-        "values": [packed((w or None for w in coef[order]), 4) for coef in weights],
+        "values": [pack((w or None for w in coef[order]), 4) for coef in weights],
         "hover": "{row}\n{x}: {value:+.4g}",
     }  # fmt: skip
     counts = {name: len(coefs) for name, coefs in linear.items()}
@@ -123,7 +125,7 @@ def _matrix_layout(names: Sequence[str], counts: dict[str, int]) -> dict[str, An
     axes = {
         "xaxis": over_names(names),
         "yaxis": axis("", domain=[0, 1 - share], range=[float(ends[-1]), -0.5], showgrid=False)
-        | {"tickvals": middles, "ticktext": [title(name) for name in counts]},
+        | {"tickvals": middles, "ticktext": [method_title(name) for name in counts]},
         "yaxis2": axis("used by", domain=[1 - share + 0.02, 1], range=[0, 1.02], tickformat=".0%", dtick=0.5),
     }
     shapes = [line | {"y0": float(end), "y1": float(end)} for end in ends[:-1]]
@@ -209,7 +211,7 @@ def removed_features(results: Reproduction, styles: Styles) -> Figure | None:
     around = [*methods, methods[0]]
     polygons = [
         {
-            "type": "net", "theta": [title(method) for method in around],
+            "type": "net", "theta": [method_title(method) for method in around],
             "name": name, "r": [1.0 - of.get(method, np.nan) for method in around],
             "line": {"color": colour}, "marker": {"color": colour, "size": 6}, "fillcolor": faint(colour),
             "hover": "{theta} removes {r:.0%} on {name}",
@@ -374,7 +376,7 @@ def online(results: PaperResults, styles: Styles) -> Figure | None:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": title(name),
+                "name": method_title(name),
                 "x": [documents[0], documents[-1]],
                 "y": [level, level],
                 "line": {"color": styles[name].colour, "dash": "dot", "width": 1.5},

@@ -103,7 +103,7 @@ VARIANTS: dict[str, Method] = {
 
 def title(name: str) -> str:
     """What a method or a variant is called in words."""
-    return VARIANTS[name].title if name in VARIANTS else cells.title(name)
+    return VARIANTS[name].title if name in VARIANTS else cells.method_title(name)
 
 
 @dataclass(frozen=True)

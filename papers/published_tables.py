@@ -28,24 +28,24 @@ from papers.comparison import (
     whose,
 )
 from papers.published import PrintedRow, rows_of, title, unmatched
-from ranksieve.experiment.tables import Cell, Table, count, heading, number, word
+from ranksieve.experiment.tables import Cell, ResultTable, count_cell, metric_heading, number_cell, text_cell
 
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
 LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}
 SIGNED = "{:+z.4f}"
 
 
-def agreement_table(results: PaperResults, baseline: str) -> Table:
+def agreement_table(results: PaperResults, baseline: str) -> ResultTable:
     """How many of the papers' numbers ours come near to."""
     rows = [
         (
-            word(row.kind),
-            *map(count, (row.n_printed, row.n_compared, row.n_near, row.n_far, row.n_beyond)),
-            *map(count, (row.n_unlike, row.n_unmatched, row.n_not_run)),
+            text_cell(row.kind),
+            *map(count_cell, (row.n_printed, row.n_compared, row.n_near, row.n_far, row.n_beyond)),
+            *map(count_cell, (row.n_unlike, row.n_unmatched, row.n_not_run)),
         )
         for row in agreement(results)
     ]
-    return Table(
+    return ResultTable(
         "agreement",
         f"{results.name}: how near ours come to the published numbers",
         (
@@ -59,17 +59,17 @@ def agreement_table(results: PaperResults, baseline: str) -> Table:
     )  # fmt: skip
 
 
-def published_table(results: PaperResults, baseline: str) -> Table:
+def published_table(results: PaperResults, baseline: str) -> ResultTable:
     """Our numbers, those that the papers print for the method, and the differences where they are alike."""
     names = [*results.results, *results.variants]
     printed = {name: rows_of(results.name, name) for name in names}
     used = {metric for rows in printed.values() for row in rows for metric in row.means}
     metrics = [metric for metric in PUBLISHED_METRICS if metric in used]
     rows = [row for name in names for row in _published_rows(results, name, printed[name], metrics)]
-    return Table(
+    return ResultTable(
         "published",
         f"{results.name}: ours beside the published numbers",
-        ("method", "source", *(heading(metric) for metric in metrics)),
+        ("method", "source", *(metric_heading(metric) for metric in metrics)),
         tuple(rows),
         "Each of ours says which metric chose it on valid: the one that the source chose by. Difference: "
         "ours − published, where both were measured alike; under the nearest conventions to a paper's own "
@@ -78,16 +78,20 @@ def published_table(results: PaperResults, baseline: str) -> Table:
     )
 
 
-def difference_table(results: PaperResults, baseline: str) -> Table:
+def difference_table(results: PaperResults, baseline: str) -> ResultTable:
     """The largest differences, with their reasons as far as they are known."""
     found, rows = comparisons(results), []
     for kind, most in LARGEST.items():
         for group in largest(found, kind, most):
             one, sources = group[0], "; ".join(dict.fromkeys(c.printed.source for c in group))
-            words = (title(one.printed.method), sources, heading(one.printed.metric))
-            numbers = (number(one.ours), number(one.printed.value), number(one.difference, SIGNED))
-            rows.append((*map(word, words), *numbers, word(one.remark or "not known")))
-    return Table(
+            words = (title(one.printed.method), sources, metric_heading(one.printed.metric))
+            numbers = (
+                number_cell(one.ours),
+                number_cell(one.printed.value),
+                number_cell(one.difference, SIGNED),
+            )
+            rows.append((*map(text_cell, words), *numbers, text_cell(one.remark or "not known")))
+    return ResultTable(
         "differences",
         f"{results.name}: the largest differences",
         ("method", "source", "metric", "ours", "published", "difference", "what is known"),
@@ -97,7 +101,7 @@ def difference_table(results: PaperResults, baseline: str) -> Table:
     )
 
 
-def papers_table(results: Reproduction) -> Table:
+def papers_table(results: Reproduction) -> ResultTable:
     """Paper by paper, over all data sets: how near ours come in NDCG and MAP, and the largest difference."""
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for data_set in results.data_sets.values():
@@ -106,7 +110,7 @@ def papers_table(results: Reproduction) -> Table:
             if one.kind == NDCG_AND_MAP:
                 by = whose(printed.paper, printed.data_set, printed.method)
                 groups.setdefault((printed.paper, by), []).append(one)
-    return Table(
+    return ResultTable(
         "papers",
         "NDCG and MAP, paper by paper",
         (
@@ -127,25 +131,29 @@ def _in_order(groups: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _paper_row(paper: str, by: str, found: Sequence[Comparison]) -> tuple[Cell, ...]:
     near = nearness(found)
-    counts = map(count, (len(found), len(near.sizes), near.n_near, near.n_far, near.n_beyond))
-    median = number(float(np.median(near.sizes)) if near.sizes else math.nan)
+    counts = map(count_cell, (len(found), len(near.sizes), near.n_near, near.n_far, near.n_beyond))
+    median = number_cell(float(np.median(near.sizes)) if near.sizes else math.nan)
     most, known = "–", "other conventions" if not near.sizes else ""
     for one, *_ in largest(found, NDCG_AND_MAP, 1):
-        place = f"{title(one.printed.method)}, {heading(one.printed.metric)}, {one.printed.data_set}"
+        place = f"{title(one.printed.method)}, {metric_heading(one.printed.metric)}, {one.printed.data_set}"
         most, known = f"{SIGNED.format(one.difference)} ({place})", one.remark or "not known"
-    return (word(paper), word(by), *counts, median, word(most), word(known))
+    return (text_cell(paper), text_cell(by), *counts, median, text_cell(most), text_cell(known))
 
 
-def p_value_table(results: PaperResults, baseline: str) -> Table:
+def p_value_table(results: PaperResults, baseline: str) -> ResultTable:
     """Our p-values beside the published ones: paired one-sided t-test over the pooled test queries."""
     rows = []
     for one in comparisons(results):
         if one.printed.against:
             pair = f"{title(one.printed.method)} over {title(one.printed.against)}"
-            words = (pair, one.printed.source, heading(one.printed.metric))
-            numbers = (number(one.ours), number(one.printed.value), number(one.difference, SIGNED))
-            rows.append((*map(word, words), *numbers))
-    return Table(
+            words = (pair, one.printed.source, metric_heading(one.printed.metric))
+            numbers = (
+                number_cell(one.ours),
+                number_cell(one.printed.value),
+                number_cell(one.difference, SIGNED),
+            )
+            rows.append((*map(text_cell, words), *numbers))
+    return ResultTable(
         "p_values",
         f"{results.name}: p-values beside the published ones",
         ("pair", "source", "metric", "ours", "published", "difference"),
@@ -154,13 +162,19 @@ def p_value_table(results: PaperResults, baseline: str) -> Table:
     )
 
 
-def unmatched_table(results: PaperResults, baseline: str) -> Table:
+def unmatched_table(results: PaperResults, baseline: str) -> ResultTable:
     """Numbers that the papers print and that have no counterpart here, with the reason."""
     rows = [
-        (word(row.source), word(row.method), word(row.metric), count(row.n_numbers), word(row.reason))
+        (
+            text_cell(row.source),
+            text_cell(row.method),
+            text_cell(row.metric),
+            count_cell(row.n_numbers),
+            text_cell(row.reason),
+        )
         for row in unmatched(results.name)
     ]
-    return Table(
+    return ResultTable(
         "unmatched",
         f"{results.name}: what has no counterpart",
         ("source", "method", "what", "numbers", "why"),
@@ -202,5 +216,5 @@ def _cells(
 ) -> tuple[Cell, ...]:
     forms = {m: f"{{:{sign}.3g}}" if m == "seconds" else f"{{:{sign}.4f}}" for m in metrics}
     spreads = spread or {}
-    cells = [number(values.get(m, math.nan), forms[m], spread=spreads.get(m)) for m in metrics]
-    return (word(title(name)), word(label), *cells)
+    cells = [number_cell(values.get(m, math.nan), forms[m], spread=spreads.get(m)) for m in metrics]
+    return (text_cell(title(name)), text_cell(label), *cells)

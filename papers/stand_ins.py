@@ -20,8 +20,8 @@ from ranksieve._types import IntArray
 from ranksieve.baselines import CSListMLE, ProxRank, TGRank
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import lookup
-from ranksieve.experiment.journal import Entry, Journal, check_begun, is_begun, only_writer, read_journal
-from ranksieve.experiment.tables import Cell, Table, word
+from ranksieve.experiment.journal import Entry, Journal, check_resumable, has_header, read_journal, write_lock
+from ranksieve.experiment.tables import Cell, ResultTable, text_cell
 from ranksieve.io.folds import Fold, deal_folds
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective
@@ -153,7 +153,7 @@ def _subgradient(fold: Fold, runs: Mapping[str, Any]) -> dict[str, Any]:
 def run_stand_in(folder: Path, name: str) -> None:
     """Measure it, unless its file has it already."""
     path = stand_in_file(folder, name)
-    with only_writer(path):
+    with write_lock(path):
         journal = Journal(path, _identity(name), {"title": f"Stand-in for {name}"})
         if not journal.rows:
             journal.append({"kind": "stand_ins", **measure_stand_in(name)})
@@ -161,7 +161,7 @@ def run_stand_in(folder: Path, name: str) -> None:
 
 def check_stand_in(folder: Path, name: str) -> None:
     """Refuse a file that is elsewhere, or was begun with other settings."""
-    check_begun(stand_in_file(folder, name), _identity(name), folder)
+    check_resumable(stand_in_file(folder, name), _identity(name), folder)
 
 
 def stand_in_file(folder: Path, name: str) -> Path:
@@ -174,12 +174,12 @@ def _identity(name: str) -> dict[str, Any]:
 
 def load_stand_ins(folder: Path) -> dict[str, Entry]:
     """What a folder of results holds of stand-ins, by name."""
-    paths = [path for path in sorted((folder / STAND_INS_FOLDER).glob("*.jsonl")) if is_begun(path)]
+    paths = [path for path in sorted((folder / STAND_INS_FOLDER).glob("*.jsonl")) if has_header(path)]
     rows = {path.stem: read_journal(path)[1] for path in paths}
     return {name: of[0] for name, of in rows.items() if of}
 
 
-def stand_in_table(folder: Path) -> Table | None:
+def stand_in_table(folder: Path) -> ResultTable | None:
     """One row per stand-in, one column per method."""
     measured = load_stand_ins(folder)
     found = {name: measured[name] for name in SHAPES if name in measured}
@@ -187,10 +187,14 @@ def stand_in_table(folder: Path) -> Table | None:
         return None
     methods = list(next(iter(found.values()))["runs"])
     rows = tuple(
-        (word(_label(name)), word(_shape_words(row)), *(_run_cell(row["runs"][method]) for method in methods))
+        (
+            text_cell(_label(name)),
+            text_cell(_shape_words(row)),
+            *(_run_cell(row["runs"][method]) for method in methods),
+        )
         for name, row in found.items()
     )
-    return Table(
+    return ResultTable(
         "stand_ins",
         "Stand-ins for other collections: iterations, seconds and sparsity",
         ("stand-in for", "shape", *methods),
@@ -214,4 +218,4 @@ def _shape_words(row: Entry) -> str:
 
 
 def _run_cell(run: Entry) -> Cell:
-    return word(f"{run['n_iter']} / {run['seconds']:.2g} / {run['sparsity']:.2f}")
+    return text_cell(f"{run['n_iter']} / {run['seconds']:.2g} / {run['sparsity']:.2f}")

@@ -67,8 +67,8 @@ def synthetic_folds() -> list[Fold]:
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Small data make several blocks, and threads share them."""
-    monkeypatch.setattr("ranksieve._parallel.BLOCK_ROWS", 256)
-    monkeypatch.setattr("ranksieve._parallel.LEAST_SHARE", 1)
+    monkeypatch.setattr("ranksieve._parallel.MIN_BLOCK_ROWS", 256)
+    monkeypatch.setattr("ranksieve._parallel.MIN_BLOCKS_PER_THREAD", 1)
 
 
 @pytest.fixture(scope="session")

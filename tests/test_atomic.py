@@ -169,7 +169,7 @@ def test_standard_output_is_known_by_all_its_names(tmp_path):
     (tmp_path / "link").symlink_to("/dev/stdout")
     for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", tmp_path / "link"):
         there = destination(path)
-        assert (there.descriptor, there.replaced) == (1, False)
+        assert (there.descriptor, there.replaceable) == (1, False)
         assert is_standard_output(path)
     for path in ("/dev/stdin", "/dev/null", tmp_path / "file"):
         assert not is_standard_output(path)
@@ -178,10 +178,10 @@ def test_standard_output_is_known_by_all_its_names(tmp_path):
 def test_what_is_replaced(tmp_path):
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
-    assert destination(tmp_path / "file").replaced
-    assert destination(tmp_path / "new").replaced
-    assert not destination(tmp_path / "pipe").replaced
-    assert not destination("/dev/null").replaced
+    assert destination(tmp_path / "file").replaceable
+    assert destination(tmp_path / "new").replaceable
+    assert not destination(tmp_path / "pipe").replaceable
+    assert not destination("/dev/null").replaceable
 
 
 def test_a_closed_descriptor(tmp_path):

@@ -20,7 +20,7 @@ from ranksieve.experiment.results import load_results
 from ranksieve.experiment.tables import accuracy_table, all_tables, json_text, significance_table
 from ranksieve.io.folds import Fold, deal_folds
 from ranksieve.io.letor import write_letor
-from ranksieve.methods import METHODS, thinned, within
+from ranksieve.methods import METHODS, limit_sizes, thin_grid
 from ranksieve.metrics import Evaluator, evaluate
 from ranksieve.synthetic import make_ranking
 from tests.conftest import ROOT
@@ -45,7 +45,7 @@ def test_bench_is_the_protocol(synthetic_folds, results, name):
     """Fit every grid point on train, choose on valid (the earlier of equals), measure test: done by hand."""
     method, stored = METHODS[name], results.data_sets["toy"].results[name]
     for fold, ours in zip(synthetic_folds, stored.folds, strict=True):
-        grid = thinned(method.grid)
+        grid = thin_grid(method.grid)
         fits = [method.make(**point).fit(fold.train) for point in grid]
         values = [evaluate(fit.predict(fold.valid), fold.valid, method.select) for fit in fits]
         best = int(np.argmax([value.mean[method.select] for value in values]))
@@ -341,8 +341,8 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
         points = [row["parameters"] for row in found.methods[name][0].fits]
         assert [point["max_features"] for point in points] == [5, 5, 5, 12, 12, 12]
     whole = METHODS["gas"].grid
-    assert within(whole, METHODS["gas"], 25) == whole
-    assert within(METHODS["ranksvm"].grid, METHODS["ranksvm"], 1) == METHODS["ranksvm"].grid
+    assert limit_sizes(whole, METHODS["gas"], 25) == whole
+    assert limit_sizes(METHODS["ranksvm"].grid, METHODS["ranksvm"], 1) == METHODS["ranksvm"].grid
 
 
 @pytest.mark.parametrize("name", ["gas", "rankwrapper", "stabilityselection"])

@@ -113,8 +113,8 @@ def test_bounds_with_and_without_each_feature():
             for s in itertools.chain(itertools.combinations(range(7), 2), ((j,) for j in range(7)))
         ]
         for j in range(7):
-            assert found.joined[j] <= min(value for value, chosen in sets if j in chosen) + 1e-12
-            assert found.left[j] <= min(value for value, chosen in sets if j not in chosen) + 1e-12
+            assert found.with_each[j] <= min(value for value, chosen in sets if j in chosen) + 1e-12
+            assert found.without_each[j] <= min(value for value, chosen in sets if j not in chosen) + 1e-12
 
 
 def test_what_a_sum_over_an_allowed_set_can_be():
@@ -123,18 +123,18 @@ def test_what_a_sum_over_an_allowed_set_can_be():
         a, costs = rng.exponential(size=7), priced(seed, 7)
         allowed = sets_of(3, costs, float(rng.integers(2, 7)))
         search = search_for(random_dataset(5, n_features=7), costs=costs, max_cost=allowed.budget.max_cost)
-        region = allowed.narrowed(search.everything)
-        most = allowed.most(a, region)
+        region = allowed.narrow(search.everything)
+        sums = allowed.max_sums(a, region)
         sets = [
             list(chosen)
             for size in range(4)
             for chosen in itertools.combinations(np.flatnonzero(search.budget.usable), size)
             if costs.of(np.array(chosen, dtype=int)) <= allowed.budget.max_cost
         ]
-        assert most.total >= max(a[s].sum() for s in sets) - 1e-12
+        assert sums.total >= max(a[s].sum() for s in sets) - 1e-12
         for j in np.flatnonzero(region.free):
-            assert most.joined[j] >= max((a[s].sum() for s in sets if j in s), default=-np.inf) - 1e-12
-            assert most.left[j] >= max(a[s].sum() for s in sets if j not in s) - 1e-12
+            assert sums.with_each[j] >= max((a[s].sum() for s in sets if j in s), default=-np.inf) - 1e-12
+            assert sums.without_each[j] >= max(a[s].sum() for s in sets if j not in s) - 1e-12
 
 
 def test_the_bound_at_any_weights_is_a_bound():

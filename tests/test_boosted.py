@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import ranksieve as rs
 from ranksieve.io.letor import write_letor
 from ranksieve.model.boosted import BoostedModel, Feature, Steps, boosted_from_dict
-from ranksieve.model.lightgbm_text import is_lightgbm, read_text
+from ranksieve.model.lightgbm_text import is_lightgbm, parse_lightgbm
 from tests.refusals import refused_data
 from tests.test_cli import refused, run
 
@@ -166,15 +166,15 @@ def test_damaged_files(tree_file, path, value, word):
         ("max_feature_idx=5\n", "", "the header"),
         ("num_class=1", "num_class=3", "num_class"),
         ("Tree=1", "Tree=7", "Tree=7"),
-        ("num_leaves=4", "num_leaves=4000000000", "4 of leaf_value"),
+        ("num_leaves=4", "num_leaves=4000000000", "4 values of leaf_value"),
         ("num_leaves=4", "num_leaves=0", "linear leaves"),
         ("is_linear=0", "is_linear=1", "linear leaves"),
-        ("split_feature=", "split_feature=9 ", "4 of split_feature"),
+        ("split_feature=", "split_feature=9 ", "4 values of split_feature"),
         ("left_child=1", "left_child=0", "left_child"),
         ("left_child=1", "left_child=-9", "left_child"),
         ("decision_type=2", "decision_type=x", "decision_type of tree 0"),
         ("decision_type=2", "decision_type=1", "cat_boundaries"),
-        ("threshold=", "threshold=nan ", "4 of threshold"),
+        ("threshold=", "threshold=nan ", "4 values of threshold"),
         ("end of trees", "", "'end of trees'"),
     ],
 )
@@ -182,7 +182,7 @@ def test_damaged_trees(tree_file, old, new, word):
     text = "\n".join(tree_file["ensemble"]["text"])
     assert old in text
     with refused_data() as info:
-        read_text(text.replace(old, new, 1))
+        parse_lightgbm(text.replace(old, new, 1))
     assert word in info.value.reason
 
 
@@ -205,9 +205,9 @@ def test_a_text_cut_anywhere_is_refused_or_the_same(tree_file):
     end = text.index("end of trees")
     for length in range(0, end, 37):
         with refused_data():
-            read_text(text[:length])
+            parse_lightgbm(text[:length])
     assert is_lightgbm(text)
-    cut, whole = read_text(text[: end + len("end of trees")]), read_text(text)
+    cut, whole = parse_lightgbm(text[: end + len("end of trees")]), parse_lightgbm(text)
     for one, other in zip(cut.trees, whole.trees, strict=True):
         np.testing.assert_array_equal(one.scores(DATA.X), other.scores(DATA.X))
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import ranksieve as rs
 from ranksieve.cli.options import is_model
 from ranksieve.io.letor import write_letor
-from ranksieve.model.lightgbm_text import read_text
+from ranksieve.model.lightgbm_text import parse_lightgbm
 from ranksieve.model.score_functions import WeightedSum
 from tests import test_boosted
 from tests.refusals import refused_data
@@ -118,7 +118,7 @@ def test_every_way_through_a_tree_is_that_of_lightgbm(kind):
         options = {"zero_as_missing": zero, "use_missing": missing, "objective": "regression"}
         data = lightgbm.Dataset(x, labels, categorical_feature=categorical)
         booster = lightgbm.train({**bags, **few, **options}, data, 10)
-        scores = WeightedSum.plain(read_text(booster.model_to_string()).trees).scores(x)
+        scores = WeightedSum.plain(parse_lightgbm(booster.model_to_string()).trees).scores(x)
         np.testing.assert_array_equal(scores, booster.predict(x, raw_score=True))
 
 

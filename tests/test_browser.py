@@ -14,8 +14,8 @@ from papers.page import write_page
 
 import ranksieve as rs
 from ranksieve.cli.demo import demo
-from ranksieve.cli.subset import how_measured, subset_data
-from ranksieve.rankers.best_subset import held_out_sizes
+from ranksieve.cli.subset import measured_on, subset_data
+from ranksieve.rankers.best_subset import evaluate_sizes
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.frontier_page import frontier_page
@@ -61,12 +61,12 @@ def write_pages_of_long_names(data: rs.Dataset, folder: Path) -> None:
     found = rs.frontier(long, n_alphas=12, cv=3, profile="standard").to_dict()
     (folder / "frontier.html").write_text(frontier_page(found), encoding="utf-8")
     rankers = rs.BestSubset().fit_sizes([1, 2, 3], long)
-    validation, folds = held_out_sizes(rankers, long, None)
+    validation, folds = evaluate_sizes(rankers, long, None)
     model = ranker.to_model()
     drops, worst = rs.feature_importance(model, long), rs.worst_queries(model.predict(long), long)
     content = ExplainPage("Why", model, "", drops, worst, [rs.explain_query(model, long, worst[0].query)])
     (folder / "explain.html").write_text(explain_page(content), encoding="utf-8")
-    sizes = subset_data(rankers, validation, how_measured(None, folds))
+    sizes = subset_data(rankers, validation, measured_on(None, folds))
     (folder / "subset.html").write_text(subset_page(sizes), encoding="utf-8")
 
 
@@ -198,7 +198,7 @@ def test_slider_moves_by_value_and_by_keyboard(show, name):
 
 @pytest.mark.parametrize(
     ("name", "label", "first"),
-    [("l1", "α", "The strongest penalty."), ("forward", "features", "The fewest features.")],
+    [("l1", "α", "Strongest penalty."), ("forward", "features", "Fewest features.")],
 )
 def test_explorer_says_what_its_points_go_by(show, name, label, first):
     page = show(name)
@@ -208,7 +208,7 @@ def test_explorer_says_what_its_points_go_by(show, name, label, first):
     explorer.locator("input[type=range]").fill("0")
     assert explorer.locator(".change").inner_text() == first
     title = explorer.locator(".plot .xaxis .title").text_content()
-    assert title == ("α, strong to weak" if name == "l1" else "features")
+    assert title == ("α, decreasing" if name == "l1" else "features")
 
 
 def test_candidates_are_drawn_with_the_chosen_one(show):
@@ -380,7 +380,7 @@ FORMATS = [("+.4f", 0.25), (".3g", 0.0001234), (".4g", 12.5), (".2e", 0.00123), 
 def test_numbers_are_written_as_python_writes_them(show):
     page = show("fit")
     for spec, value in FORMATS:
-        text = page.evaluate("([value, spec]) => written(value, spec)", [value, spec])
+        text = page.evaluate("([value, spec]) => format(value, spec)", [value, spec])
         plain = text.replace("−", "-").replace(" %", "%")
         assert float(plain.rstrip("%")) == float(f"{value:{spec}}".rstrip("%")), (spec, text)
     assert page.evaluate("filled('{name}: {data.1:.2f}', {name: '<b>', data: [0, 1 / 3]})") == "<b>: 0.33"

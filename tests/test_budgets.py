@@ -296,7 +296,7 @@ def test_equal_costs_weigh_alike_and_zero_costs_are_no_free_ride():
             {"max_cost": 0.25, "feature_costs": {**dict.fromkeys(["f1", "f2"], 0.75), "*": 2}},
             "max_cost",
             0.25,
-            "'f1' alone costs 0.75",
+            "the cheapest, 'f1', costs 0.75",
         ),
         (
             {"max_cost": 2, "feature_costs": COSTS, "must_have": ["f6", "f4"]},

@@ -119,7 +119,7 @@ def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):
     by_seed = []
     for fold, ours in zip(synthetic_folds, found.folds, strict=True):
         tests = []
-        for seed, draw in enumerate(ours.draws):
+        for seed, draw in enumerate(ours.seed_results):
             fit = MinBatSRank(**draw.parameters, random_state=seed).fit(fold.train)
             test = evaluate(fit.predict(fold.test), fold.test, ALL_METRICS, "letor")
             np.testing.assert_array_equal(draw.coef, fit.coef_)
@@ -128,7 +128,7 @@ def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):
             tests.append(test)
         mean = np.mean([test.per_query["map"] for test in tests], axis=0)
         np.testing.assert_allclose(ours.test.per_query["map"], mean)
-        assert ours.mean("sparsity") == pytest.approx(np.mean([draw.sparsity for draw in ours.draws]))
+        assert ours.mean("sparsity") == pytest.approx(np.mean([draw.sparsity for draw in ours.seed_results]))
         by_seed.append([test.mean["map"] for test in tests])
     assert found.mean("map") == pytest.approx(np.mean(by_seed))
     assert found.spread()["map"] == pytest.approx(np.mean(by_seed, axis=0).std(ddof=1))

@@ -22,7 +22,7 @@ from ranksieve.cli import app, output
 from ranksieve.cli.demo import split_queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.methods import METHODS
-from ranksieve.report.choice_words import choice_sentences, optimality
+from ranksieve.report.sentences import choice_sentences, optimality
 
 COMMANDS = (
     "demo", "methods", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "explain",
@@ -58,7 +58,7 @@ class Refusal(str):
 
 def refused(*args, **options) -> Refusal:
     """A command that fails: one line on stderr, nothing on stdout."""
-    with mock.patch.object(output, "sentence", wraps=output.sentence) as worded:
+    with mock.patch.object(output, "error_sentence", wraps=output.error_sentence) as worded:
         result = run(*args, code=2, **options)
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -166,16 +166,16 @@ def test_importing_the_command_line_loads_no_library():
 
 def test_demo_writes_a_page_and_a_model(here):
     text = run("demo").stdout
-    assert "of which 8 matter" in text
-    assert "over 160 queries, chosen on 40 validation queries and by 5-fold cross-validation" in text
+    assert "60 features, 8 of them relevant" in text
+    assert "; 160 queries; standard profile).\nSelected on 40 validation queries and by 5-fold cross" in text
     for words in (
         "found",
         "missed",
-        "in addition",
-        "ndcg@10",
-        "map",
-        "of the best possible objective",
-        "Time:",
+        "additional",
+        "NDCG@10",
+        "MAP",
+        "lower the training objective by more than",
+        "Fitted ",
     ):
         assert words in text
     assert sorted(os.listdir(here)) == ["model.json", "report.html", "test.txt", "train.txt", "vali.txt"]
@@ -237,7 +237,7 @@ def test_fit_writes_a_report(home, here):
     run("fit", home / "train.txt", "--valid", home / "vali.txt", *QUICK, "-o", "m.json", "--report", "r.html")
     page = Path("r.html").read_text()
     assert all(f"{term.weight:+.5g}" in page for term in rs.load_model("m.json").terms)
-    assert "ndcg@3" in page
+    assert "NDCG@3" in page
 
 
 def test_a_fit_that_chooses_no_feature_says_so(home, here):
@@ -258,7 +258,7 @@ def test_a_fit_that_chooses_no_feature_says_so(home, here):
     assert f"FBPCRank uses none of the {n_features} features, so all scores are equal." in result.stdout
     assert "Wrote m.json and r.html." in result.stdout
     assert "--set tol=" in result.stderr
-    assert "None was chosen, so all scores are equal." in Path("r.html").read_text()
+    assert "None, so all scores are equal." in Path("r.html").read_text()
 
 
 def test_set_reads_python_values_and_words(home, here):
@@ -278,8 +278,9 @@ def test_path_writes_every_point(home, here):
     expected = rs.sparse_path(rs.io.read_letor(home / "train.txt"), n_alphas=20, normalise="auto")
     assert content == expected.to_dict()
     assert max(content["relative_gaps"]) <= 1e-6
-    rows = [line for line in text.splitlines() if "e-" in line or "e+" in line]
+    *rows, last = [line for line in text.splitlines() if "e-" in line or "e+" in line]
     assert len(rows) == 10
+    assert last.startswith("All 20 points are within ")
     entered = {
         name for name, used in zip(expected.feature_names, expected.coefs.any(axis=0), strict=True) if used
     }
@@ -404,7 +405,7 @@ def test_compare_equals_the_library(home, here):
     assert json.loads(by_path) == content
     text = run(*command).stdout
     assert "Holm" in text
-    assert text.count("ndcg@10 ") >= 3  # three pairs
+    assert text.count("NDCG@10 ") >= 3  # three pairs
 
 
 # --- outputs and validation data -------------------------------------------------------------------------
@@ -858,9 +859,8 @@ def test_bad_scores(home, here):
 
 
 def test_evaluate_wants_data(home):
-    assert (
-        refused("evaluate", home / "model.json") == "give either DATA, or --qrels FILE to evaluate TREC runs"
-    )
+    refusal = refused("evaluate", home / "model.json")
+    assert refusal == "specify either DATA, or --qrels FILE to evaluate TREC runs"
 
 
 def test_standard_input_is_read_once(here):
@@ -883,7 +883,7 @@ def test_kept_missing_values_cannot_be_scored(home, here):
 
 def test_l1_ratio_needs_the_elastic_net(home):
     refusal = refused("path", home / "train.txt", "--l1-ratio", 0.5)
-    assert refusal == "--l1-ratio 0.5: needs --penalty elastic_net; with l1 leave it out"
+    assert refusal == "--l1-ratio 0.5: needs --penalty elastic_net; leave it out for l1"
     assert refusal.facts == ("l1_ratio", 0.5)
 
 
@@ -902,7 +902,10 @@ def test_missing_extras_are_named(home, here, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (RuntimeError("boom"), "unexpected RuntimeError: boom (set RANKSIEVE_TRACEBACK=1 to see where)"),
+        (
+            RuntimeError("boom"),
+            "unexpected RuntimeError: boom (set RANKSIEVE_TRACEBACK=1 to see the traceback)",
+        ),
         (MemoryError(), "not enough memory (the data are too large); use fewer documents or features"),
         (
             type("OutOfMemoryError", (RuntimeError,), {})("CUDA"),

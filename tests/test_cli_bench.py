@@ -177,7 +177,7 @@ def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop, how, code):
     out = tmp_path / "out"
     process = with_results(letor, out, "--methods", "fsmrank", "--profile", "letor")
     process.send_signal(stop)
-    said = f"ranksieve: {how}; finished fits are kept in {out}, the same command goes on from there\n"
+    said = f"ranksieve: {how}; finished fits are kept in {out}; repeat the command to resume\n"
     assert process.communicate(timeout=60)[1] == said
     assert process.returncode == code
 

@@ -89,7 +89,7 @@ def test_refusals(here, options, facts):
     [
         (["--costs", "none.csv"], "none.csv: "),
         (["--signs", "signs.csv"], "signs.csv: "),
-        (["--signs", "f1-,f2+"], "--signs takes A=+,B*=-"),
+        (["--signs", "f1-,f2+"], "--signs expects A=+,B*=-"),
     ],
 )
 def test_files_that_are_not_there(here, options, word):
@@ -128,11 +128,9 @@ def test_frontier_as_table_and_files(here):
     best = max(point["mean"] for point in content["points"])
     assert f"{best:.4f}" in text
     optimal = sum(point["optimal"] for point in content["points"])
-    assert (
-        f"{len(content['points'])} models, of which {optimal} are best for their features and cost." in text
-    )
+    assert f"{len(content['points'])} candidates, {optimal} of them Pareto-optimal in NDCG@10" in text
     run(*frontier("--max-features", 2, "--report", "frontier.html"))
-    assert "What features and cost buy" in (here / "frontier.html").read_text(encoding="utf-8")
+    assert "Accuracy against features and cost" in (here / "frontier.html").read_text(encoding="utf-8")
 
 
 def test_frontier_as_json_obeys_every_option(here):

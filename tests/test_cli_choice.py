@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.fit_output import how_chosen
-from ranksieve.report.choice_words import CHOSEN_AGAIN, choice_sentences, optimality
+from ranksieve.cli.fit_output import selection_text
+from ranksieve.report.sentences import SELECTION_FREQUENCY, choice_sentences, optimality
 from tests.test_cli import refused, run
 
 QUICK = ("--set", "n_alphas=10", "--profile", "standard", "-o", "m.json")
@@ -73,9 +73,9 @@ def test_refit_on_all_uses_the_validation_queries_too(here):
     printed = run("fit", "train.txt", *valid, *QUICK, "--set", "refit_on=all", "--report", "r.html").stdout
     page = Path("r.html").read_text(encoding="utf-8")
     for text in (printed, page):
-        assert "Then its weights were fitted again, to training and validation data together." in text
-    assert "vali.txt, which the weights were fitted to as well" in page
-    assert "fitted again" not in run("fit", "train.txt", *QUICK, "--set", "refit_on=all").stdout
+        assert "The weights were then refitted to the training and validation data together." in text
+    assert "vali.txt (also used for fitting)" in page
+    assert "then refitted" not in run("fit", "train.txt", *QUICK, "--set", "refit_on=all").stdout
 
 
 @pytest.mark.parametrize("family", ["l1", "forward"])
@@ -89,21 +89,21 @@ def test_terminal_and_page_have_the_same_headline(here, family):
     headline = choice_sentences(
         ranker, "on vali.txt and by 5-fold cross-validation over the training queries"
     )
-    assert len(headline) == 3
-    assert "Best candidate beyond the budget: " in headline[1]
+    assert len(headline) == 4
+    assert "Best candidate beyond the budget: " in headline[2]
     model = ranker.to_model()
     proof = optimality(model.certificate, model.parameters)
     for sentence in (*headline, proof):
         assert f"{sentence}\n" in printed
         assert sentence in page
-    assert ("ridge of " in proof, "α" in proof) == (family == "forward", family == "l1")
+    assert ("with ridge " in proof, "α" in proof) == (family == "forward", family == "l1")
 
 
-def test_features_are_printed_with_how_often_they_would_be_chosen_again(here):
+def test_features_are_printed_with_their_selection_frequency(here):
     printed = run("fit", "train.txt", *QUICK).stdout
     ranker = fitted(valid=False)
-    assert "chosen again" in printed
-    assert f"Chosen again: {CHOSEN_AGAIN}\n" in printed
+    assert " selected " in printed
+    assert f"Selected: {SELECTION_FREQUENCY}\n" in printed
     for j in ranker.support_:
         row = next(line.split() for line in printed.splitlines() if line.split()[:1] == [f"f{j + 1}"])
         assert " ".join(row[2:]) == f"{100 * ranker.choice_.confidence.frequency[j]:.0f} %"
@@ -115,13 +115,13 @@ def test_how_the_choice_was_made():
     data = data.select_queries(range(8))
     ranker = rs.SparseRanker(n_alphas=5, profile="standard")
     crossed = "by 5-fold cross-validation over the training queries"
-    assert how_chosen(ranker.fit(data), data, None) == crossed
-    assert how_chosen(ranker.fit(data, valid=valid), data, "v.txt") == f"on v.txt and {crossed}"
+    assert selection_text(ranker.fit(data), None) == crossed
+    assert selection_text(ranker.fit(data, valid=valid), "v.txt") == f"on v.txt and {crossed}"
     alone = rs.SparseRanker(n_alphas=5, profile="standard", cv=0)
-    assert how_chosen(alone.fit(data, valid=valid), data, "v.txt") == "on v.txt"
+    assert selection_text(alone.fit(data, valid=valid), "v.txt") == "on v.txt"
     with pytest.warns(UserWarning, match="only one query"):
         ranker.fit(one)
-    assert how_chosen(ranker, one, None) == "on the training data"
+    assert selection_text(ranker, None) == "on the training data"
 
 
 def test_how_other_methods_are_chosen():
@@ -129,6 +129,6 @@ def test_how_other_methods_are_chosen():
     data, valid = data.select_queries(range(8)), data.select_queries(range(8, 12))
     ranker = rs.GridRanker("ranksvm-l1", max_features=2, cv=3)
     crossed = "by 3-fold cross-validation over the training queries"
-    assert how_chosen(ranker.fit(data), data, None) == crossed
-    assert how_chosen(ranker.fit(data, valid=valid), data, "v.txt") == "on v.txt"
-    assert how_chosen(rs.FenchelRank(), data, None) == ""
+    assert selection_text(ranker.fit(data), None) == crossed
+    assert selection_text(ranker.fit(data, valid=valid), "v.txt") == "on v.txt"
+    assert selection_text(rs.FenchelRank(), None) == ""

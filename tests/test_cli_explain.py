@@ -44,12 +44,12 @@ def files(tmp_path, monkeypatch):
 def test_a_pair_in_words(files):
     text = run("explain", *files, "--query", "shoes", "--doc", "A", "--above", "B").stdout
     assert text.startswith(
-        "A stands above B by 1.9: bm25_title +1.4 (0.9 against 0.2), clicks_7d +0.5 (3 against 5).\n"
+        "A ranks above B by 1.9: bm25_title +1.4 (0.9 against 0.2), clicks_7d +0.5 (3 against 5).\n"
     )
     assert re.search(r"bm25_title +0\.9 +0\.2 +2 +\+1\.4", text)
-    assert "All 2 contributions add up to +1.9 = 2.05 - 0.15. A is at rank 1, B at rank 3." in text
+    assert "The 2 contributions add up to +1.9 = 2.05 - 0.15. Ranks: 1 for A, 3 for B." in text
     below = run("explain", *files, "--query", "shoes", "--doc", "2", "--above", "A", "--top", 1).stdout
-    assert below.startswith("B stands below A by 1.9: bm25_title -1.4 (0.2 against 0.9) and 1 smaller.\n")
+    assert below.startswith("B ranks below A by 1.9: bm25_title -1.4 (0.2 against 0.9) and 1 smaller.\n")
     assert "clicks_7d" not in below
 
 
@@ -57,7 +57,7 @@ def test_equal_documents_stand_level():
     data = rs.Dataset([[1.0], [1.0]], [0, 1], [1, 1])
     pair = rs.explain_pair(LinearModel((Term("f1", 0, 2.0),), 1), data, 0, 1)
     assert pair_sentence(pair, 5) == (
-        "document 1 of query 1 stands level with document 2 of query 1: no feature in use differs."
+        "document 1 of query 1 ranks level with document 2 of query 1: no feature in use differs."
     )
 
 
@@ -73,7 +73,7 @@ def test_a_query_as_a_table(files):
         ["3", "B", "0.2", "5"],
     ]
     assert "Query shoes" in text
-    assert "Each row adds up to its score less the constant 1;" in text
+    assert "Each row adds up to the score minus the constant 1." in text
     narrow = run("explain", *files, "--query", "shoes", "--top", 1).stdout
     assert "others" in narrow
     assert "clicks_7d" not in narrow
@@ -100,9 +100,9 @@ def test_what_features_are_worth(files, tmp_path):
     text = run(
         "explain", *files, "--drop", "--metric", "map", "--profile", "trec", "--costs", "costs.csv"
     ).stdout
-    rows = [line.split() for line in text.splitlines() if " map " in line]
+    rows = [line.split() for line in text.splitlines() if " MAP " in line]
     assert {row[0]: row[-1] for row in rows} == {"bm25_title": "4.5", "clicks_7d": "0.5"}
-    assert "Over 2 queries, the other weights kept" in text
+    assert "Over 2 queries, other weights unchanged" in text
     assert "saves" not in run("explain", *files, "--drop").stdout
 
 
@@ -113,7 +113,7 @@ def test_groups_of_costs_are_dropped_whole(files, tmp_path):
     text = run("explain", *files, "--drop", "--metric", "map", "--costs", "costs.csv").stdout
     row = next(line for line in text.splitlines() if "group clause: bm25_title" in line)
     assert row.split()[-1] == "4.5"
-    saved = {line.split()[0]: line.split()[-1] for line in text.splitlines() if " map " in line}
+    saved = {line.split()[0]: line.split()[-1] for line in text.splitlines() if " MAP " in line}
     assert saved["bm25_title"] == saved["clicks_7d"] == "0"
 
 
@@ -127,19 +127,19 @@ def test_missing_values_and_scales_are_told(tmp_path, monkeypatch):
     model = LinearModel((Term("price", 0, 3.0),), 1, preparation=preparation)
     model.save("m.json")
     text = run("explain", "m.json", "d.parquet", "--query", "q", "--doc", "B", "--above", "A").stdout
-    assert text.startswith("B stands above A by 3: price +3 (missing, filled with 30 against 20).")
+    assert text.startswith("B ranks above A by 3: price +3 (missing, filled with 30 against 20).")
     assert re.search(r"price +missing, filled with 30 +20 +-1 +-2 +3 +\+3", text)
     text = run("explain", "m.json", "d.parquet", "--query", "q").stdout
     assert "missing, filled with 30 → -1" in text
     assert "60 → 2" in text
-    assert "counts as the mean of the training data" in " ".join(model_sentences(model))
+    assert "replaced by the mean of the training data" in " ".join(model_sentences(model))
 
 
 def test_texts_stand_beside_names():
     texts = {"query": ["red shoes"] * 2, "title": ["A & B", "x" * 100]}
     data = rs.Dataset([[2.0], [1.0]], [0, 1], [7, 7], doc_ids=["a", "b"], texts=texts)
     model = LinearModel((Term("f1", 0, 2.0),), 1)
-    assert pair_sentence(rs.explain_pair(model, data, 0, 1), 5).startswith("a “A & B” stands above b “xxx")
+    assert pair_sentence(rs.explain_pair(model, data, 0, 1), 5).startswith("a “A & B” ranks above b “xxx")
     (worst,) = rs.worst_queries(model.predict(data), data)
     assert worst_sentence(worst) == (
         f"Query 7: red shoes: NDCG@10 0.6309; its only relevant document is at rank 2 of 2: b “{'x' * 59}…”; "
@@ -169,7 +169,7 @@ def test_everything_on_a_page(files, tmp_path):
     )
     assert said.stdout == "Wrote page.html.\n"
     text = text_of((tmp_path / "page.html").read_text(encoding="utf-8"))
-    for words in ("Why m.json ranks as it does", "What is a feature worth?", "The worst queries", "saves"):
+    for words in ("Explanation of m.json", "Loss without each feature", "Worst-ranked queries", "saves"):
         assert words in text
     assert "Query shoes rank document label score bm25_title clicks_7d" in text
     assert text.index("Query shoes rank") < text.index("Query hats rank")
@@ -237,7 +237,7 @@ def test_costs_that_are_not_there(files):
     ],
 )
 def test_one_thing_is_explained_at_a_time(files, options):
-    assert refused("explain", *files, *options).startswith("say what to explain: either --query ID")
+    assert refused("explain", *files, *options).startswith("specify what to explain: one of --query ID")
 
 
 def test_trees_are_not_explained(files, tmp_path):

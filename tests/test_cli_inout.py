@@ -170,8 +170,8 @@ def test_a_run_gives_the_values_of_its_model(here, data):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("evaluate", "r"), "give either DATA, or --qrels FILE"),
-        (("evaluate", "r", "d.txt", "--qrels", "q"), "give either DATA, or --qrels FILE"),
+        (("evaluate", "r"), "specify either DATA, or --qrels FILE"),
+        (("evaluate", "r", "d.txt", "--qrels", "q"), "specify either DATA, or --qrels FILE"),
         (("evaluate", "--qrels", "q"), "Missing argument 'MODEL'"),
         (("evaluate", "r", "--qrels", "gone"), "gone: "),
     ],
@@ -190,7 +190,7 @@ def test_queries_without_results_are_told(here):
     Path("r").write_text("1 Q0 a 1 0.5 x\n")
     result = run("evaluate", "r", "--qrels", "q", "--metric", "map", "--json")
     assert mean(result.stdout) == {"map": 0.5}
-    assert result.stderr == "ranksieve: warning: 1 judged queries have no results and count 0\n"
+    assert result.stderr == "ranksieve: warning: 1 judged queries have no results; their value is 0\n"
 
 
 # --- Feature logs ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ranksieve.cli import app, fit
 from ranksieve.cli.app import with_flat_options
-from ranksieve.errors import on_command_line, shortened
+from ranksieve.errors import on_command_line, short_list
 from ranksieve.methods import find_method
 
 
@@ -85,8 +85,8 @@ def test_what_drives_the_progress_bar_of_a_method(method, takes_valid, rounds):
     assert (entry.can("valid"), entry.rounds) == (takes_valid, rounds)
     told: list[tuple[int, int]] = []
     ranker = entry.make()
-    given = fit.reporters(entry, ranker, lambda *count: told.append(count))
-    assert fit.reporters(entry, ranker, None) == {}
+    given = fit.progress_arguments(entry, ranker, lambda *count: told.append(count))
+    assert fit.progress_arguments(entry, ranker, None) == {}
     assert list(given) == (["progress"] if takes_valid else ["callback"] if rounds else [])
     if rounds:
         given["callback"](3, None, 0.0, 0.0)
@@ -97,7 +97,7 @@ def test_what_drives_the_progress_bar_of_a_method(method, takes_valid, rounds):
     ("most", "said"), [(4, "a, b, c"), (3, "a, b, c"), (2, "a, b and 1 more"), (1, "a and 2 more")]
 )
 def test_shortened_lists(most, said):
-    assert shortened(["a", "b", "c"], most) == said
+    assert short_list(["a", "b", "c"], most) == said
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.cli.scorecard import read_units
 from ranksieve.model.linear import Term
-from ranksieve.report.choice_words import optimality
+from ranksieve.report.sentences import optimality
 from tests.test_cli import process, put, refused, run
 
 DATA = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, docs_per_query=12, random_state=2)
@@ -52,11 +52,11 @@ def test_held_out_queries_measure_card_and_model():
     card, model, valid = rs.load_model("card.json"), rs.load_model("model.json"), rs.io.read_letor("vali.txt")
     for metric in ("ndcg@5", "map"):
         ours, theirs = (rs.evaluate(one.predict(valid), valid, metric).mean[metric] for one in (card, model))
-        row = rf"{metric} +{ours:.4f} +{theirs:.4f} +{re.escape(f'{ours - theirs:+.4f}')}"
+        row = rf"{metric.upper()} +{ours:.4f} +{theirs:.4f} +{re.escape(f'{ours - theirs:+.4f}')}"
         assert re.search(row, text)
         assert card.metrics[f"held-out {metric} (standard)"] == ours
     assert "held-out   scorecard   model.json   difference" in text
-    assert "On vali.txt: standard profile, as the model was chosen by." in text
+    assert "Held-out queries: vali.txt; standard profile (used to select the model)." in text
 
 
 def test_levels_and_units():
@@ -92,7 +92,7 @@ def test_a_card_is_a_model_like_any_other(home):
     card, valid = rs.load_model("card.json"), rs.io.read_letor("vali.txt")
     scores = run("rank", "card.json", "vali.txt").stdout.split()
     np.testing.assert_array_equal(np.array(scores, dtype=float), card.predict(valid))
-    assert "ndcg@10" in run("evaluate", "card.json", "vali.txt").stdout
+    assert "NDCG@10" in run("evaluate", "card.json", "vali.txt").stdout
     assert card.names[0] in run("explain", "card.json", "vali.txt", "--drop").stdout
     run("compare", "card.json", "model.json", "vali.txt")
     run("export", "card.json", "--to", "python", "-o", "card.py")
@@ -114,7 +114,7 @@ def test_features_without_points_are_named():
     model = rs.LinearModel((Term("f1", 0, 1.0), Term("f9", 8, 1.0)), 9)
     model.save("wide.json")
     text = run("scorecard", "wide.json", "wide.parquet", "-o", "card.json").stdout
-    assert "Not on the card, because it does best without points of theirs: f9." in text
+    assert "Features with 0 points, which are not on the card: f9." in text
 
 
 TREES = """## LambdaMART

@@ -104,7 +104,7 @@ def test_other_methods_and_files_are_refused(here):
     for method in ("sparseranker", "fenchelrank"):
         refusal = refused("fit", "train.txt", "--method", method, "--stream", "-o", "m.json")
         assert refusal.facts == ("method", method)
-        assert "choose minbatsrank, or leave --stream out" in refusal
+        assert "use minbatsrank, or leave --stream out" in refusal
     assert refused("fit", "train.parquet", *STREAM).facts == ("train.parquet", None)
     assert [name for name, method in METHODS.items() if method.can("stream")] == ["minbatsrank"]
 

@@ -11,7 +11,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.choice.forward import ForwardSearch
 from ranksieve.cli.subset import as_sizes
-from ranksieve.rankers.best_subset import held_out_sizes
+from ranksieve.rankers.best_subset import evaluate_sizes
 from ranksieve.report.subset_page import (
     FOLD_SETS,
     screening_sentences,
@@ -58,7 +58,7 @@ def test_the_model_ranks_and_exports_like_any_other(here):
     ranker = rs.BestSubset(3).fit(rs.io.read_letor("train.txt"))
     assert np.array_equal(model.predict(data), ranker.predict(data))
     run("export", "m.json", "--to", "ranklib", "-o", "ranklib.txt")
-    assert "ndcg@10" in run("evaluate", "m.json", "vali.txt").stdout
+    assert "NDCG@10" in run("evaluate", "m.json", "vali.txt").stdout
 
 
 def test_fit_best_subset(here):
@@ -111,7 +111,7 @@ def test_limits_are_part_of_what_is_proven(here):
     limits = ("--must-have", "f2", "--must-not", "f8", "--signs", "f1=+")
     said = run("subset", "train.txt", "--max-features", "2", *limits, "-o", "limited.json")
     text = " ".join(said.stdout.split())
-    sentence = "of the 8 features that holds f2, lacks f8 and has the weights f1 ≥ 0 has a"
+    sentence = "of the 8 features that includes f2, excludes f8 and has weights f1 ≥ 0 has a"
     assert sentence in text
     assert rs.load_model("limited.json").parameters["must_not"] == ["f8"]
     fitted = run(
@@ -137,22 +137,20 @@ def found(**changes):
 
 def test_words():
     assert subset_sentence(found(), {}) == (
-        "No other set of at most 2 of the 7 features has a training objective more than 2 % lower."
+        "Proven: no other set of at most 2 of the 7 features lowers the training objective by more than 2 %."
     )
     assert "that costs at most 3" in subset_sentence(found(max_cost=3.0), {})
     limits = {"must_not": ["f8"]}
     assert subset_sentence(found(), limits).startswith(
-        "No other set of at most 2 of the 7 features that lacks f8"
+        "Proven: no other set of at most 2 of the 7 features that excludes f8"
     )
     assert "in no better set within these limits: d and e." in screening_sentences(found(), limits)[0]
     assert screening_sentences(found(), {}) == [
-        "2 features are provably in no better set: d and e.",
-        "1 feature is provably in every better set: c.",
+        "Proven: 2 features are in no better set: d and e.",
+        "Proven: 1 feature is in every better set: c.",
     ]
     assert screening_sentences(found(relative_gap=0.0), {}) == []
-    assert tie_sentences(found()) == [
-        "c could be exchanged for f: within queries they differ from it by a factor alone."
-    ]
+    assert tie_sentences(found()) == ["c can be replaced by f: within queries they differ only by a factor."]
 
 
 def test_names_are_escaped_on_the_page():
@@ -161,8 +159,8 @@ def test_names_are_escaped_on_the_page():
         "priced": False, "fingerprint": "abc", "sizes": [found()], "limits": {"must_not": ["x<y"]},
     }  # fmt: skip
     page = subset_page(content)
-    assert "For these sizes no other set that lacks x&lt;y has a lower training objective." in page
-    assert "No other set of at most 2 of the 7 features that lacks x&lt;y has a training objective" in page
+    assert "For these sizes, no other set that excludes x&lt;y has a lower training objective." in page
+    assert "no other set of at most 2 of the 7 features that excludes x&lt;y lowers the training" in page
     assert "a&lt;b" in page
     assert "a<b, c" not in page
 
@@ -170,12 +168,12 @@ def test_names_are_escaped_on_the_page():
 def test_held_out_values_of_sizes(here):
     train, valid = rs.io.read_letor("train.txt"), rs.io.read_letor("vali.txt")
     rankers = rs.BestSubset().fit_sizes([1, 2], train)
-    validation, n_folds = held_out_sizes(rankers, train, valid, cv=0)
+    validation, n_folds = evaluate_sizes(rankers, train, valid, cv=0)
     assert n_folds == 0
     for k, ranker in enumerate(rankers):
         expected = rs.evaluate(ranker.predict(valid), valid, "ndcg@10", "standard").mean["ndcg@10"]
         assert validation.mean[k] == pytest.approx(expected)
-    crossed, n_folds = held_out_sizes(rankers, train)
+    crossed, n_folds = evaluate_sizes(rankers, train)
     assert n_folds == 5
     assert len(crossed.query_ids) == train.n_queries
 
@@ -193,5 +191,5 @@ def test_what_is_cross_validated_is_forward_selection(here, monkeypatch):
 
     monkeypatch.setattr("ranksieve.rankers.best_subset.ForwardSearch", Counted)
     monkeypatch.setattr("ranksieve.subset.SubsetSearch.best", None)
-    held_out_sizes(rankers, train)
+    evaluate_sizes(rankers, train)
     assert asked == [20] * 5

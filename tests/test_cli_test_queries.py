@@ -31,12 +31,13 @@ def test_test_queries_choose_nothing_and_come_first(here):
     assert rs.load_model("m.json") == rs.load_model("without.json")
     test = rs.io.read_letor("test.txt")
     found = rs.evaluate(rs.load_model("m.json").predict(test), test, "ndcg@10", "standard")
-    words = f"Test NDCG@10 (standard profile): {found.mean['ndcg@10']:.4f}, 95 % interval"
+    words = f"Test NDCG@10: {found.mean['ndcg@10']:.4f} (95 % CI "
     assert said.startswith(words)
     text = text_of((here / "r.html").read_text(encoding="utf-8"))
     assert words in text
-    assert "over the 10 queries of test.txt, which chose nothing" in text
-    assert "test.txt, test queries that chose nothing" in text
+    sentence = "Test data: used neither for fitting nor for selection."
+    assert f"; 10 queries of test.txt; standard profile). {sentence}" in text
+    assert "test.txt (test data)" in text
 
 
 def test_as_json(here):
@@ -62,7 +63,7 @@ def test_test_queries_are_read_like_the_others(here):
         )
     options = ["--qid-column", "search", "--label-column", "grade", *OPTIONS, "-o", "m.json"]
     said = run("fit", "train.csv", "--test", "test.csv", *options).stdout
-    assert "over the 10 queries of test.csv, which chose nothing" in " ".join(said.split())
+    assert "; 10 queries of test.csv; standard profile). Test data: used neither" in " ".join(said.split())
     weighed = [*options, "--document-weights", "f6"]
     run("fit", "train.csv", "--test", "test.csv", *weighed)
     assert "f6" not in rs.load_model("m.json").names

@@ -61,7 +61,7 @@ def test_a_true_model():
     text = run("verify", "model.json", "train.txt", *VALID).stdout
     assert rows(text) == dict.fromkeys(CLAIMS, "yes")
     assert text.split()[:3] == ["claim", "holds", "recomputed"]
-    assert f"fitted again: same weights, {HELD_OUT}" in text
+    assert f"refit: same weights, {HELD_OUT}" in text
     assert text.splitlines()[-1] == "All 6 claims hold."
 
 
@@ -92,7 +92,7 @@ def test_json(tmp_path):
     content = json.loads(run("verify", wrong, "train.txt", "--json", code=1).stdout)
     assert content["holds"] is False
     assert [one["holds"] for one in content["verdicts"]] == [True, None, True, None, False, True]
-    assert content["verdicts"][1]["words"] == "give --valid"
+    assert content["verdicts"][1]["words"] == "pass --valid"
 
 
 def test_quick_fits_nothing(monkeypatch):
@@ -106,7 +106,7 @@ def test_without_validation_data():
     text = run("verify", "model.json", "train.txt", code=1).stdout
     unknown = dict.fromkeys(("validation data", HELD_OUT), "not checked")
     assert rows(text) == dict.fromkeys(CLAIMS, "yes") | unknown
-    assert "it was fitted with validation data: give --valid" in text
+    assert "the model was fitted with validation data; pass --valid" in text
 
 
 def test_other_data():
@@ -122,7 +122,9 @@ def test_another_release(tmp_path):
     older = changed(tmp_path, lambda c: c.update(version="0.0.1"))
     text = run("verify", older, "train.txt", *VALID, "--quick").stdout
     note, summary = text.splitlines()[-2:]
-    assert note == f"ranksieve 0.0.1 wrote the file; this is {rs.__version__}, whose fits may differ."
+    assert (
+        note == f"The file was written by ranksieve 0.0.1; this is {rs.__version__}, whose fits may differ."
+    )
     assert summary == "5 of 6 claims hold, 1 not checked."
 
 

@@ -102,7 +102,7 @@ def test_text_columns_come_back(here, target):
 
 def test_text_columns_of_scattered_queries_move_with_their_rows(here):
     mixed = here.select_rows(np.array([2, 0, 3, 1]))
-    with pytest.warns(UserWarning, match="not together"):
+    with pytest.warns(UserWarning, match="not contiguous"):
         rs.write_dataset(mixed, "m.ranksieve")
     assert list(rs.open_dataset("m.ranksieve").texts["title"]) == ["hat", "blue hat", "red shoe", ""]
 

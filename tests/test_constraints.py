@@ -7,7 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 import pytest
 
-from ranksieve.rankers.parameters import Interval, Nothing, OneOf, TrueOrFalse, check
+from ranksieve.rankers.parameters import Interval, IsNone, OneOf, TrueOrFalse, check
 from tests.refusals import refused_parameter
 
 
@@ -24,7 +24,7 @@ from tests.refusals import refused_parameter
         (OneOf(str, ("a", "b")), "a str among {'a', 'b'}", ["a"], ["c", 1, None]),
         (OneOf(Integral, (0,)), "an int among {0}", [0], [1, 0.0, False]),
         (TrueOrFalse(), "True or False", [True, np.bool_(False)], [0, None]),
-        (Nothing(), "None", [None], [0, False]),
+        (IsNone(), "None", [None], [0, False]),
     ],
 )  # fmt: skip
 def test_constraints(constraint, words, good, bad):
@@ -34,7 +34,7 @@ def test_constraints(constraint, words, good, bad):
 
 
 def test_the_sentence_tells_all_that_is_allowed():
-    three = [Interval(Integral, 1, None, "left"), OneOf(str, ("auto",)), Nothing()]
+    three = [Interval(Integral, 1, None, "left"), OneOf(str, ("auto",)), IsNone()]
     check("k", "auto", three)
     check("k", object(), [])
     with refused_parameter("k", 0) as info:

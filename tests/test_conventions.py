@@ -216,10 +216,10 @@ def test_evaluate_uses_the_models_own(root):
     assert content["mean"] == dict(own.mean)
     assert content["too_short"] == {"ndcg@10": int(np.sum(data.queries.sizes < 10))}
     text = words("evaluate", model, test)
-    assert "24 queries; NDCG@10, letor profile, as the model was chosen by." in text
+    assert "24 queries; NDCG@10, letor profile (used to select the model)." in text
     assert short_lists(own) in text
     text = words("evaluate", root / "standard.json", test)
-    assert "MAP, standard profile, as the model was chosen by." in text
+    assert "MAP, standard profile (used to select the model)." in text
     assert "ndcg" not in text
 
 
@@ -228,9 +228,9 @@ def test_evaluate_does_what_it_is_told(root):
     text = words("evaluate", model, test, "--profile", "standard", "--metric", "ndcg@10")
     assert text.endswith("24 queries; standard profile.")
     text = words("evaluate", model, test, "--profile", "standard")
-    assert text.endswith("24 queries; NDCG@10, as the model was chosen by; standard profile.")
+    assert text.endswith("24 queries; NDCG@10 (used to select the model); standard profile.")
     text = words("evaluate", model, test, "--metric", "mrr")
-    assert text.endswith("24 queries; letor profile, as the model was chosen by.")
+    assert text.endswith("24 queries; letor profile (used to select the model).")
 
 
 def test_scores_go_by_the_profile_of_the_data(root, tmp_path):
@@ -246,11 +246,11 @@ def test_compare_uses_what_the_models_share(root, tmp_path):
     again = tmp_path / "again.json"
     again.write_text(first.read_text())
     test = root / "plain" / "test.txt"
-    assert "NDCG@10, letor profile, as the models were chosen by." in words("compare", first, again, test)
+    assert "NDCG@10, letor profile (used to select the models)." in words("compare", first, again, test)
     text = words("compare", first, other, test)
-    differ = f"different ones ({first} by {{}}, {other} by {{}})"
-    assert "24 queries; NDCG@10, because the models were chosen by " + differ.format("ndcg@10", "map") in text
-    assert "standard profile, because the models were chosen by " + differ.format("letor", "standard") in text
+    differ = f"(the models were selected by different ones: {first} by {{}}, {other} by {{}})"
+    assert "24 queries; NDCG@10 " + differ.format("ndcg@10", "map") in text
+    assert "standard profile " + differ.format("letor", "standard") in text
     content = json.loads(run("compare", first, other, root / "TOY" / "Fold1" / "test.txt", "--json").stdout)
     assert content["profile"] == "letor"
     assert set(content["mean"]["letor"]) == {"ndcg@10", "map"}
@@ -260,7 +260,7 @@ def test_compare_uses_what_the_models_share(root, tmp_path):
 def test_explain_drop_uses_the_models_own(root):
     options = ("explain", root / "letor.json", root / "plain" / "test.txt", "--drop")
     assert json.loads(run(*options, "--json").stdout)["profile"] == "letor"
-    assert "NDCG@10, letor profile, as the model was chosen by." in words(*options)
+    assert "NDCG@10, letor profile (used to select the model)." in words(*options)
     assert "MAP" not in words(*options)
 
 
@@ -314,8 +314,8 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     assert sentence.endswith("the letor profile counts their NDCG@10 as 0 (standard does not).")
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")
     text = words(*command, "--report", page)
-    assert "Held-out NDCG@10 (letor profile): " in text
-    assert f"over {held_out.n_queries} queries" in text
+    assert "Held-out NDCG@10: " in text
+    assert f"; {held_out.n_queries} queries; letor profile)." in text
     assert sentence in text
     shown = " ".join(page.read_text().split())
     assert sentence in shown
@@ -327,7 +327,7 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     alone = short_lists(rs.evaluate(np.zeros(valid.n_docs), valid, "ndcg@10"))
     assert json.loads(run(*command, "--set", "cv=0", "--json").stdout)["uncounted"] == alone != sentence
     assert "as 0" not in words(*command, "--profile", "standard")
-    assert "(standard profile): " in words(
+    assert "; standard profile)." in words(
         "fit", root / "plain" / "train.txt", *QUICK, "-o", tmp_path / "m.json"
     )
 
@@ -337,5 +337,5 @@ def test_strength_of_features_goes_by_the_profile_of_the_page(root, tmp_path):
         page, data = tmp_path / "page.html", rs.io.read_letor(root / folder / "train.txt")
         run("fit", root / folder / "train.txt", *QUICK, "-o", tmp_path / "m.json", "--report", page)
         text = page.read_text()
-        assert f"Training metric ({profile} profile) of ranking by the feature alone" in text
+        assert f"Metric of ranking the training data by the feature alone ({profile} profile)." in text
         assert f"{single_feature(data, 'ndcg@10', None, profile).max():.4f}" in text

@@ -173,7 +173,7 @@ def test_round_trip(tmp_path, name, dtype):
 
 
 def test_data_on_disk_are_written_some_rows_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("ranksieve.io.frames.CELLS_AT_ONCE", 12)
+    monkeypatch.setattr("ranksieve.io.frames.CELLS_PER_TABLE", 12)
     data = rs.make_ranking(n_queries=6, n_features=4, n_informative=2, random_state=0)
     stored = rs.io.convert_dataset(data, tmp_path / "d.ranksieve")
     write_csv(stored, tmp_path / "d.csv")

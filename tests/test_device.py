@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.gpu.matrix import as_host_array, check_memory, in_gigabytes, is_on_gpu, rounded
+from ranksieve.gpu.matrix import as_host_array, check_memory, in_gigabytes, is_on_gpu, round_like_gpu
 from tests.refusals import refused_parameter
 
 
@@ -72,7 +72,7 @@ def test_nothing_loads_pytorch():
 def test_rounded_features_keep_differences_far_from_zero(small):
     X = small.X.copy()
     X[:, 2] = 1.7e9 + 1e-3 * X[:, 2]
-    seen = rounded(small.replace_features(X)).X
+    seen = round_like_gpu(small.replace_features(X)).X
     assert seen.dtype == np.float32
     first = small.queries.of_rows(X[small.queries.order[small.queries.offsets[:-1]], 2])
     np.testing.assert_allclose(seen[:, 2], X[:, 2] - first, rtol=1e-6, atol=1e-9)

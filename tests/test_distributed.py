@@ -32,9 +32,9 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli.app import app
-from ranksieve.dask.cluster import Cluster, ClusterError, told
+from ranksieve.dask.cluster import Cluster, ClusterError, readable_error
 from ranksieve.dask.objective import LinearScores
-from ranksieve.dask.sources import Piece, Source, lay_out
+from ranksieve.dask.sources import Piece, PieceSource, lay_out
 from ranksieve.errors import DataError
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import make_objective
@@ -67,7 +67,7 @@ def spread(data: rs.Dataset, cuts, client, shuffle=True, n_parts=None):
     """The data in pieces between row numbers."""
     cuts = [0, *cuts, data.n_docs]
     pieces = [Piece(f"piece {k}", part_of, (data, a, b)) for k, (a, b) in enumerate(pairwise(cuts))]
-    return lay_out(Cluster(client), Source(pieces), shuffle, n_parts or len(pieces))
+    return lay_out(Cluster(client), PieceSource(pieces), shuffle, n_parts or len(pieces))
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +253,7 @@ def test_indicators_and_weights(data, client):
 
 @pytest.mark.full
 def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
-    monkeypatch.setattr("ranksieve.solvers.base.MANY_DOCUMENTS", 100)
+    monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_MIN_DOCUMENTS", 100)
     monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_EVERY", 2)
     here, there = (rs.SparseRankSVM(alpha=0.02).fit(one) for one in (data, parted))
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
@@ -377,7 +377,7 @@ def test_parts_without_pairs_and_empty_partitions(data, client):
         rs.sparse_path(spread(same, [cuts[0]], client))
     assert "pair" in info.value.reason
     with refused_data() as info:
-        lay_out(Cluster(client), Source([Piece("piece 0", part_of, (data, 0, 0))]), True, 1)
+        lay_out(Cluster(client), PieceSource([Piece("piece 0", part_of, (data, 0, 0))]), True, 1)
     assert "no rows" in info.value.reason
 
 
@@ -450,13 +450,15 @@ def test_columns_of_other_kinds(data, client):
     def lacking(k):
         return mixed(k) if k == 0 else mixed(k).select_features(np.arange(11))
 
-    made = lay_out(Cluster(client), Source([Piece(f"piece {k}", mixed, (k,)) for k in range(2)]), True, 2)
+    made = lay_out(
+        Cluster(client), PieceSource([Piece(f"piece {k}", mixed, (k,)) for k in range(2)]), True, 2
+    )
     assert (made.feature_names, "float64" in repr(made)) == (data.feature_names, True)
     both = np.vstack([data.X[:100].astype(np.float32), data.X[100:200]])
     expected = rs.RankSVM().fit(rs.Dataset(both, data.y[:200], data.qid[:200]))
     np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, expected.coef_, **SAME)
     with refused_data("piece 1") as info:
-        lay_out(Cluster(client), Source([Piece(f"piece {k}", lacking, (k,)) for k in range(2)]), True, 2)
+        lay_out(Cluster(client), PieceSource([Piece(f"piece {k}", lacking, (k,)) for k in range(2)]), True, 2)
     assert "f1" in info.value.reason
     with refused_parameter("source", "int"):
         rs.distribute(3, client=client)
@@ -477,7 +479,7 @@ def fails_without_space(data, first, last):
 
 
 def test_a_full_disk_is_named(data, client):
-    source = Source([Piece("piece 0", fails_without_space, (data, 0, 10))])
+    source = PieceSource([Piece("piece 0", fails_without_space, (data, 0, 10))])
     with pytest.raises(ClusterError, match=r"worker tcp.*/scratch/spill"):
         lay_out(Cluster(client), source, True, 1)
 
@@ -501,7 +503,7 @@ def test_what_a_part_can_die_of():
         (ClusterError("no space"), "piece 4: no space"),
         (DataError("piece 4", None, "already said"), "^piece 4: already said$"),
     ]:
-        assert re.search(words, str(told(error, "piece 4"))), error
+        assert re.search(words, str(readable_error(error, "piece 4"))), error
 
 
 def test_workers_of_another_version(data, client, monkeypatch):
@@ -515,7 +517,7 @@ def test_workers_of_another_version(data, client, monkeypatch):
 
 
 def test_without_a_cluster(monkeypatch):
-    monkeypatch.setattr("ranksieve.dask.cluster.CONNECT", 0.5)
+    monkeypatch.setattr("ranksieve.dask.cluster.CONNECT_TIMEOUT", 0.5)
     with pytest.raises(ClusterError, match=r"tcp://127\.0\.0\.1:1 "):
         rs.distribute("x.parquet", client="tcp://127.0.0.1:1")
 
@@ -565,7 +567,7 @@ with LocalCluster(**options) as cluster:
 
 
 @pytest.mark.full
-def test_a_lost_scheduler_is_told_in_one_sentence(data, tmp_path):
+def test_a_lost_scheduler_is_reported_in_one_sentence(data, tmp_path):
     command = [sys.executable, "-c", SCHEDULER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as scheduler:
         try:

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from ranksieve.cli.output import sentence
+from ranksieve.cli.output import error_sentence
 from ranksieve.errors import DataError, ParameterError, in_python, on_command_line, while_doing
 from ranksieve.synthetic import make_ranking
 
@@ -62,7 +62,7 @@ def test_what_was_being_done_is_noted():
 
     with pytest.raises(ParameterError, match=r"^costs=None: is needed\nfold 1\nfitting$") as info:
         fail()
-    assert sentence(info.value, OPTIONS) == "fitting: fold 1: --costs: is needed"
+    assert error_sentence(info.value, OPTIONS) == "fitting: fold 1: --costs: is needed"
 
 
 def test_text_in_backticks_that_names_no_parameter_stays():

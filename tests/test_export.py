@@ -15,11 +15,11 @@ import pytest
 import ranksieve as rs
 from ranksieve.data.dataset import Dataset
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.export.lucene import least_possible, round_up
+from ranksieve.export.lucene import min_possible_score, round_up
 from ranksieve.export.vespa import decimal
 from ranksieve.io.letor import write_letor
 from ranksieve.model.linear import LinearModel, Term
-from ranksieve.prepare import KEPT, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
+from ranksieve.prepare import KEEP_MISSING, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
@@ -32,7 +32,7 @@ VESPA = ("vespa", "vespa_second_phase", "vespa_global_phase")
 # --- small models with features f1, f2, … ----------------------------------------------------------------
 
 
-def weighing(*weights, normalisation=NOT_NORMALISED, missing=KEPT, intercept=0.0):
+def weighing(*weights, normalisation=NOT_NORMALISED, missing=KEEP_MISSING, intercept=0.0):
     terms = tuple(Term(f"f{j + 1}", j, w) for j, w in enumerate(weights))
     return LinearModel(terms, len(weights), intercept, Preparation(missing, normalisation))
 
@@ -52,14 +52,14 @@ def content(result, name):
 
 
 def test_the_least_score_of_features_that_are_not_negative():
-    assert least_possible(weighing(1.0, 2.0, intercept=-3.0)) == -3
-    assert least_possible(weighing(1.0, 2.0)) == 0
-    assert least_possible(weighing(1.0, -2.0)) is None
+    assert min_possible_score(weighing(1.0, 2.0, intercept=-3.0)) == -3
+    assert min_possible_score(weighing(1.0, 2.0)) == 0
+    assert min_possible_score(weighing(1.0, -2.0)) is None
     z = normalisation("z", [4.0, 10.0], [2.0, 5.0])
-    assert least_possible(weighing(1.0, 3.0, normalisation=z)) == pytest.approx(-4 / 2 - 3 * 10 / 5)
-    assert least_possible(weighing(1.0, -3.0, normalisation=z)) is None
+    assert min_possible_score(weighing(1.0, 3.0, normalisation=z)) == pytest.approx(-4 / 2 - 3 * 10 / 5)
+    assert min_possible_score(weighing(1.0, -3.0, normalisation=z)) is None
     ranged = normalisation("min_max", [4.0, 10.0], [2.0, 5.0])
-    assert least_possible(weighing(1.0, -3.0, normalisation=ranged)) == pytest.approx(-4 / 2 - 3)
+    assert min_possible_score(weighing(1.0, -3.0, normalisation=ranged)) == pytest.approx(-4 / 2 - 3)
 
 
 @pytest.mark.parametrize("value", [1.0, 0.0123456, 987.6, 4.2e-9, 1e7, 3.14159e20])
@@ -80,7 +80,7 @@ def test_a_shift_from_the_model_alone(target, tmp_path):
     model = weighing(1.0, 3.0, normalisation=normalisation("z", [4.0, 10.0], [2.0, 5.0]))
     result = export_model(model, target, tmp_path / "out")
     assert result.notes[0].startswith(
-        "Scores are 8.08 higher than the model's, whose least score by its weights"
+        "Scores are 8.08 higher than the model's, whose lowest score by its weights"
     )
     assert "The constant 8.08 is in the normaliser of f2" in result.notes[1]
     scores = READERS[target](tmp_path / "out", {"f1": [0.0, 4.0], "f2": [0.0, 10.0]})
@@ -90,10 +90,10 @@ def test_a_shift_from_the_model_alone(target, tmp_path):
 @pytest.mark.parametrize("target", LUCENE)
 def test_how_low_scores_get_may_need_a_sample(target, tmp_path):
     model, sample = weighing(1.0, -2.0), Dataset([[1.0, 3.0], [5.0, 0.0]], [0, 1], [0, 0])
-    with pytest.warns(UserWarning, match="give documents with sample"):
+    with pytest.warns(UserWarning, match="pass documents with sample"):
         assert export_model(model, target, tmp_path / "a").notes == ()
     result = export_model(model, target, tmp_path / "b", sample=sample)
-    assert "5.05 higher than the model's, whose least score over 2 sample documents is -5" in result.notes[0]
+    assert "5.05 higher than the model's, whose lowest score over 2 sample documents is -5" in result.notes[0]
     assert READERS[target](tmp_path / "b", {"f1": [1.0], "f2": [3.0]})[0] >= 0
 
 
@@ -208,7 +208,7 @@ def test_the_feature_set_is_trimmed(target, given, tmp_path):
     }
     query = content(result, "query.json")["rescore"]["query"]["rescore_query"]["sltr"]
     assert query == {
-        "params": {"user": "WORDS OF THE USER", "keywords": "WORDS OF THE USER"},
+        "params": {"user": "USER_QUERY", "keywords": "USER_QUERY"},
         "model": "m",
         "store": "s",
     }
@@ -258,7 +258,7 @@ def test_solr_features_are_trimmed_and_put_in_the_store(tmp_path):
     written = content(result, "features.json")
     assert [(f["name"], f["store"]) for f in written] == [("f1", "shop"), ("f2", "shop")]
     rq = content(result, "query.json")["params"]["rq"]
-    assert rq == "{!ltr model=m reRankDocs=1000 efi.words='WORDS OF THE USER'}"
+    assert rq == "{!ltr model=m reRankDocs=1000 efi.words='USER_QUERY'}"
     assert content(result, "model.json")["store"] == "shop"
     np.testing.assert_allclose(READERS["solr"](tmp_path / "out", {"f1": [1.0], "f2": [10.0]}), [20.5])
 

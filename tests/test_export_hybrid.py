@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.export.painless import MOST_CHARACTERS, quoted
+from ranksieve.export.painless import MAX_SCRIPT_BYTES, string_literal
 from ranksieve.model.linear import LinearModel, Term
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
@@ -127,7 +127,7 @@ def test_names_cannot_leave_their_quotes(name, tmp_path):
     assert Compiler(source(result)).run({inside: 3.0}) == pytest.approx(
         1 + 2 * (3 if inside == name else np.log(4))
     )
-    assert quoted(inside) in source(result)
+    assert string_literal(inside) in source(result)
 
 
 def test_the_reader_sees_what_is_no_painless():
@@ -140,7 +140,7 @@ def test_a_script_beyond_the_size_that_engines_take(tmp_path):
     terms = tuple(Term("f" * 300 + str(j), j, 1.0) for j in range(120))
     with refused_data() as info:
         export_model(LinearModel(terms, 120), "elasticsearch_script", tmp_path / "out")
-    assert str(MOST_CHARACTERS) in info.value.reason
+    assert str(MAX_SCRIPT_BYTES) in info.value.reason
 
 
 # --- sub-queries -----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_sub_queries_are_given_by_feature(target, tmp_path):
     text = "".join(file.read_text() for file in result.files)
     assert json.dumps(QUERIES[target])[1:30] in " ".join(text.split()).replace("{ ", "{").replace("[ ", "[")
     if target != "mongodb":
-        assert "Put values in the place of {{words}} in the query." in result.notes
+        assert "Replace {{words}} in the query by values." in result.notes
     scores = READERS[target](tmp_path / "out", {"f1": [0.0, 4.0, 1.0], "f2": [6.0, 0.0, 3.0]})
     np.testing.assert_array_equal(np.argsort(-scores), [0, 2, 1])
 
@@ -173,7 +173,7 @@ def test_the_plugins_feature_set_gives_the_queries(target, tmp_path):
     )
     columns = {"field_1": [0.0, 4.0, 1.0], "field_2": [6.0, 0.0, 3.0]}
     np.testing.assert_array_equal(np.argsort(-READERS[target](tmp_path / "out", columns)), [0, 2, 1])
-    assert "Put values in the place of {{keywords}} in the query." in result.notes
+    assert "Replace {{keywords}} in the query by values." in result.notes
 
 
 @pytest.mark.parametrize("target", HYBRID)
@@ -197,9 +197,9 @@ def test_queries_that_do_not_fit(target, given, word, tmp_path):
 def test_what_the_search_does_to_documents_is_said(target, tmp_path):
     notes = export_model(BY_RANGE, target, tmp_path / "out", window=50).notes
     assert notes[0] == (
-        "Each sub-query returns its first 50 documents; its least and greatest score are taken among these, "
-        "and a document that it does not return counts 0 there. Log the features that you train on in the "
-        "same way."
+        "Each sub-query returns its top 50 documents; their minimum and maximum scale its scores, and a "
+        "document that it does not return gets 0 from it. Log the features of your training data in the same "
+        "way."
     )
 
 
@@ -265,7 +265,7 @@ def test_vespa_normalises_in_the_global_phase(tmp_path):
     assert "w_f1 * normalize_linear(bm25(title))" in text
     assert "rerank-count: 200" in text
     assert result.notes == (
-        "Least and greatest values of features are those of the first 200 documents of a query.",
+        "Minimum and maximum of each feature are taken over the top 200 documents of a query.",
     )
 
 
@@ -306,7 +306,7 @@ def test_the_command_takes_queries_and_window(tmp_path, monkeypatch):
     (tmp_path / "queries.json").write_text(json.dumps(queries))
     options = ("--to", "elasticsearch_linear", "-o", "out", "--featureset", "queries.json", "--window", "40")
     text = run("export", "model.json", *options).stdout
-    assert "Each sub-query returns its first 40 documents" in text
+    assert "Each sub-query returns its top 40 documents" in text
     assert "curl -X POST" in text
     linear = json.loads((tmp_path / "out" / "ranker.json").read_text())["retriever"]["linear"]
     assert linear["rank_window_size"] == 40

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.data.inputs import LARGEST, LEAST
+from ranksieve.data.inputs import MAX_MAGNITUDE, MIN_MAGNITUDE
 from ranksieve.methods import METHODS
 from tests.conftest import random_dataset
 from tests.extremes.cases import Case, draw
@@ -121,11 +121,11 @@ def test_what_learns_without_a_ranker_refuses_the_same(features):
         assert "power of ten" in info.value.reason
 
 
-@pytest.mark.parametrize("size", [LEAST, LARGEST])
+@pytest.mark.parametrize("size", [MIN_MAGNITUDE, MAX_MAGNITUDE])
 def test_the_ends_themselves_are_taken_and_what_is_beyond_is_not(size):
     data = random_dataset(seed=6)
     X = np.sign(data.X) * size
-    beyond = {LEAST: 0.2, LARGEST: 1.1}[size]
+    beyond = {MIN_MAGNITUDE: 0.2, MAX_MAGNITUDE: 1.1}[size]
     assert np.isfinite(rs.RankSVM().fit(data.replace_features(X)).coef_).all()
     weight = np.full(data.n_queries, size)
     assert np.isfinite(rs.RankSVM(average=True).fit(data, query_weight=weight).coef_).all()

@@ -15,7 +15,7 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.cli.output import Ended, end_orderly
+from ranksieve.cli.output import SignalReceived, raise_on_signals
 from ranksieve.kernels import compiling
 from tests.test_cli import MAIN, QUICK, process, refused, run
 
@@ -128,9 +128,9 @@ def test_signals_that_the_starter_ignores_stay_ignored():
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        end_orderly()
+        raise_on_signals()
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-        with pytest.raises(Ended):
+        with pytest.raises(SignalReceived):
             signal.raise_signal(signal.SIGTERM)
     finally:
         for number, handler in before.items():
@@ -139,7 +139,7 @@ def test_signals_that_the_starter_ignores_stay_ignored():
 
 @pytest.mark.parametrize(
     ("error", "code", "how"),
-    [(KeyboardInterrupt(), 130, "interrupted"), (Ended(signal.SIGTERM), 143, "ended by SIGTERM")],
+    [(KeyboardInterrupt(), 130, "interrupted"), (SignalReceived(signal.SIGTERM), 143, "ended by SIGTERM")],
 )
 def test_what_was_written_before_a_signal_stays(here, monkeypatch, error, code, how):
     def stop(*_):
@@ -261,7 +261,7 @@ import signal
 del signal.SIGHUP
 import ranksieve.cli.output, ranksieve._parallel
 from ranksieve._util.files import atomic_folder, atomic_write
-ranksieve.cli.output.end_orderly()
+ranksieve.cli.output.raise_on_signals()
 with atomic_write("o.txt") as file:
     file.write("whole")
 with atomic_folder("o", lambda _: True) as folder:

@@ -66,8 +66,8 @@ def test_many_writers_of_one_file(tmp_path):
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.ENOSPC, "the disk is full; make room or choose another place"),
-        (errno.EDQUOT, "the disk is full; make room or choose another place"),
+        (errno.ENOSPC, "the disk is full; free some space or choose another folder"),
+        (errno.EDQUOT, "the disk is full; free some space or choose another folder"),
         (errno.EFBIG, "cannot write there (File too large)"),
         (errno.EIO, "cannot write there (Input/output error)"),
     ],

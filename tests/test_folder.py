@@ -41,7 +41,7 @@ from tests.test_cli import QUICK, process, refused, run
 HIDDEN = ".out.ranksieve.*"
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*rows of some queries are not together")
+pytestmark = pytest.mark.filterwarnings("ignore:.*rows of some queries are not contiguous")
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +53,8 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks, batches and chunks so small that a short text has many of each."""
-    monkeypatch.setattr(folder_writer, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(batches, "BATCH_ROWS", 3)
+    monkeypatch.setattr(folder_writer, "MAX_BLOCK_ROWS", 7)
+    monkeypatch.setattr(batches, "MAX_BATCH_ROWS", 3)
     monkeypatch.setattr(batches, "CHUNK_BYTES", 90)
 
 
@@ -185,7 +185,7 @@ def test_a_name_that_no_header_can_hold_leaves_the_folder_that_is_there(here):
     odd = rs.Dataset(data.X, data.y, data.qid, texts=texts)
     with refused_data() as info:
         rs.write_dataset(odd, "d.ranksieve")
-    assert "half of a pair" in info.value.reason
+    assert "unpaired surrogate" in info.value.reason
     assert_same(rs.open_dataset("d.ranksieve"), data)
 
 
@@ -221,8 +221,8 @@ def test_default_blocks_have_about_16384_rows():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_wide_blocks_have_fewer_rows(small_blocks, monkeypatch, seed):
-    monkeypatch.setattr(folder_writer, "BLOCK_ROWS", 40)
-    monkeypatch.setattr(folder_writer, "BLOCK_CELLS", 60)
+    monkeypatch.setattr(folder_writer, "MAX_BLOCK_ROWS", 40)
+    monkeypatch.setattr(folder_writer, "MAX_BLOCK_CELLS", 60)
     Path("a.txt").write_text(letor_text(seed, growing=True, comments=True))
     opened = rs.io.convert_dataset("a.txt", "out.ranksieve")
     assert_same(opened, rs.io.read_letor("a.txt"))
@@ -275,7 +275,7 @@ def test_parquet(small_blocks, monkeypatch, options):
     rs.write_dataset(data, "b.ranksieve")
     assert_same(rs.open_dataset("b.ranksieve"), data)
     assert_same(rs.io.convert_dataset(rs.open_dataset("b.ranksieve"), "c/"), data)
-    monkeypatch.setattr("ranksieve.io.frames.CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("ranksieve.io.frames.CELLS_PER_TABLE", 40)
     rs.write_dataset(rs.open_dataset("b.ranksieve"), "back.parquet")
     assert_same(rs.io.convert_dataset("back.parquet", "c/"), data)
 
@@ -612,7 +612,7 @@ KILLED = """
 import os, signal, sys
 import ranksieve as rs
 from ranksieve.io import folder_writer
-folder_writer.BLOCK_ROWS = 7
+folder_writer.MAX_BLOCK_ROWS = 7
 blocks = []
 def write(self, rows, real=folder_writer.FolderWriter._write_block):
     real(self, rows)
@@ -689,7 +689,7 @@ def test_without_an_exchange_of_folders_the_old_one_is_never_lost(monkeypatch, k
     if killed:  # between the two renames
 
         def rename(one, other, real=os.rename):
-            if Path(other).name == "out.ranksieve" and not str(one).endswith(files.ASIDE):
+            if Path(other).name == "out.ranksieve" and not str(one).endswith(files.OLD_SUFFIX):
                 raise KeyboardInterrupt
             real(one, other)
 

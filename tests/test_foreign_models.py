@@ -225,7 +225,7 @@ def test_columns_by_position_whatever_their_names(file):
     ("text", "line", "word"),
     [
         ("## Coordinat Ascent\n1:1\n", 1, "'coordinat ascent'"),
-        ("## Coordinate Ascent\n", None, "breaks off"),
+        ("## Coordinate Ascent\n", None, "is truncated"),
         ("## AdaRank\n## x\n1:0.5 two:1\n", 3, "feature number is 'two'"),
         ("## AdaRank\n0:1\n", 2, "feature number is '0'"),
         ("## AdaRank\n1:x\n", 2, "weight of 1 is 'x'"),
@@ -234,7 +234,7 @@ def test_columns_by_position_whatever_their_names(file):
         ("## RankBoost\n1:2\n", 2, "'1:2'"),
         ("## RankNet\n1 2\nmany\n", 3, "hidden layers is 'many'"),
         ("## RankNet\n1 1\n0\n0 0 1\n0 1 1\n0 2 1\n", 2, "twice"),
-        ("## RankNet\n1 2\n1\n", None, "breaks off"),
+        ("## RankNet\n1 2\n1\n", None, "is truncated"),
         ("## ListNet\n1\n0\n0 0 1.5 2\n0 1 1\n", 4, "neuron 0"),
         ("## MART\n<ensemble>\n<tree/></ensemble>", None, "weight of the tree is ''"),
         ("## MART\n<ensemble>\n</ensemble>\n", None, "no tree"),

@@ -672,7 +672,7 @@ def test_a_card_says_how_its_model_was_chosen_and_which_scales_the_file_alone_kn
     tripled = replace(own, scale=tuple(3.0 * scale for scale in own.scale))
     other = replace(model, preparation=replace(model.preparation, normalisation=tripled))
     found = rs.verify(rs.make_scorecard(other, TRAIN), TRAIN)
-    assert "scaled by numbers that only the file knows" in found.verdicts[1].words
+    assert "scaled by factors that are only in the file" in found.verdicts[1].words
 
 
 def test_a_point_that_is_not_finite_proves_nothing():
@@ -685,8 +685,8 @@ def test_a_point_that_is_not_finite_proves_nothing():
             w[list(entries)] = list(entries.values())
             bounds = relaxation.bounds(objective.evaluate(w), everything)
             assert bounds.least == 0.0
-            assert not bounds.joined.any()
-            assert not bounds.left.any()
+            assert not bounds.with_each.any()
+            assert not bounds.without_each.any()
 
 
 # --- The checker in the documentation --------------------------------------------------------------------

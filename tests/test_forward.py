@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.choice.families import FoldedSearch, WithoutFold
+from ranksieve.choice.families import ForwardSearchWithFolds, ForwardSearchWithoutFold
 from ranksieve.choice.folds import Folds
 from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.data.budget import Budget
@@ -145,12 +145,12 @@ def test_selections_without_folds_are_near_those_of_fits_that_leave_them_out():
     )
     folds = Folds(data, 5, 2)
     budget = Budget(must_not=~folds.objective.varies)
-    whole = FoldedSearch(folds, budget.usable)
+    whole = ForwardSearchWithFolds(folds, budget.usable)
     path = whole.path(6, budget)
     assert sets_of(path) == sets_of(ForwardSearch(folds.objective, budget.usable).path(6, budget))
-    for fold in folds.dealings[0]:
-        near = WithoutFold(whole, fold).path(6, budget)
-        exact = ForwardSearch(folds.left(fold), budget.usable, ridge=whole.ridge).path(6, budget)
+    for fold in folds.splits[0]:
+        near = ForwardSearchWithoutFold(whole, fold).path(6, budget)
+        exact = ForwardSearch(folds.objective_without(fold), budget.usable, ridge=whole.ridge).path(6, budget)
         assert sets_of(near) == sets_of(exact)
         np.testing.assert_allclose(coefs_of(near), coefs_of(exact), rtol=0.02, atol=0.01)
         np.testing.assert_allclose(objectives_of(near), objectives_of(exact), rtol=2e-3)

@@ -96,8 +96,8 @@ def test_the_page_has_a_title_a_table_of_steps_and_the_figure(found):
     assert data_of(page)["figures"].keys() == {"frontier"}
     text = text_of(page)
     best = max((p for p in plain["points"] if p["optimal"]), key=lambda p: p["mean"])
-    assert "What features and cost buy" in text
-    assert f"The best held-out NDCG@5 is {best['mean']:.4f}, with" in text
+    assert "Accuracy against features and cost" in text
+    assert f"Best held-out NDCG@5: {best['mean']:.4f}, with" in text
     rows = [f"{p['cost']:g} {p['n_features']} {p['mean']:.4f}" for p in plain["points"] if p["optimal"]]
     assert sum(row in text for row in rows) == len(frontier_figure(plain)["data"][1]["x"])
     assert "--max-cost" in text

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import ranksieve as rs
-from ranksieve._util.files import plain
+from ranksieve._util.files import to_plain
 from ranksieve.data.budget import Budget
 from ranksieve.grid_ranker import spread_in_queries, strongest_columns
 from ranksieve.methods import METHODS, Method, find_method, parameter_grid
@@ -97,7 +97,7 @@ def test_cross_validation_without_validation_data(name, parts):
     assert ranker.choice_.validation.values.shape == (n, train.n_queries)
     assert model.parameters["choice"] == {
         "method": None, "parameters": {},  # a shorter grid makes it another method than that of METHODS
-        "candidates": n, "point": plain(ranker.points_[ranker.choice_.index]),
+        "candidates": n, "point": to_plain(ranker.points_[ranker.choice_.index]),
         "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard",
     }  # fmt: skip
     assert counts == [(k, 4 * n) for k in range(1, 4 * n + 1)]
@@ -319,11 +319,14 @@ def test_fit_within_a_number_of_features(method, here):
     assert 1 <= len(model.terms) <= 2
     assert model.chosen_by == {"metric": "map", "profile": "letor"}
     value = model.metrics["held-out map (letor)"]
-    headline = rf"Held-out MAP \(letor profile\): {value:.4f}, 95 % interval .* queries, chosen on vali.txt\."
+    headline = rf"Held-out MAP: {value:.4f} \(95 % CI .* queries; letor profile\)\."
+    selected = "Selected on vali.txt."
     page = Path("r.html").read_text(encoding="utf-8")
     assert re.search(headline, text)
     assert re.search(headline, page)
-    assert "chosen again" in text
+    assert selected in text
+    assert selected in page
+    assert " selected " in text
     assert "statistically tied" in text
     assert all(term.name in page for term in model.terms)
 
@@ -335,8 +338,8 @@ def test_fit_within_a_cost(here):
     assert model.metrics["cost"] == rs.io.read_costs("ms.csv").of(model.names) <= 2.6
     assert content["choice"] == "by 5-fold cross-validation over the training queries"
     page = Path("r.html").read_text(encoding="utf-8")
-    assert f"Its features cost <strong>{model.metrics['cost']:g}</strong> of at most 2.6" in page
-    assert f"restricted to {len(model.certificate['features'])} features, is" in page
+    assert f"Cost of the features: <strong>{model.metrics['cost']:g}</strong> of at most 2.6" in page
+    assert f"for the {len(model.certificate['features'])} features it was fitted on, no other weights" in page
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -366,7 +369,7 @@ def test_validation_data_only_measure_where_all_is_fixed(here):
     model = rs.load_model("m.json")
     assert (model.parameters["C"], model.parameters["normalise"]) == (2, "z")
     assert model.chosen_by is None
-    assert "measured on vali.txt." in text
+    assert "Measured on vali.txt." in text
     assert "statistically tied" not in text
 
 

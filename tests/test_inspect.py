@@ -85,7 +85,7 @@ def test_the_same_figures_from_sparse_data_and_from_disk(tmp_path, monkeypatch):
     data = random_dataset(seed=2, n_queries=12, n_features=4)
     data.X[np.abs(data.X) < 0.4] = 0.0
     expected = rs.inspect_features(data)
-    monkeypatch.setattr(inspection, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(inspection, "PRODUCT_ROWS", 7)
     stored = rs.io.convert_dataset(data, tmp_path / "d.ranksieve")
     for other in (data.replace_features(sp.csr_array(data.X)), stored):
         found = rs.inspect_features(other)
@@ -113,15 +113,15 @@ def test_nothing_to_compare():
 def test_what_is_worth_a_look(troubled):
     said = remarks(rs.describe(troubled), rs.inspect_features(troubled), ["title"])
     starts = [
-        "answer alone ranks with NDCG@10 0.9",
+        "answer alone has NDCG@10 0.9",
         "1 value is infinite, in odd: fit refuses them.",
-        "13 % of the queries have documents of one label only",
-        "never has no value in any row.",
+        "13 % of the queries have only one label",
+        "never is missing in every row.",
         f"{100 * np.isnan(troubled.X[:, 6]).mean():.0f} % of {HOSTILE} is missing: fit fills them with means",
         "Scales differ ",
         "length is the same for all documents of a query and cannot change a ranking.",
-        "a and not_a rank nearly alike: |correlation| within queries 1.000.",
-        "Text columns, kept beside the features: title.",
+        "a and not_a rank nearly the same: |correlation| within queries 1.000.",
+        "Text columns, not used as features: title.",
     ]
     assert [sentence[: len(start)] for sentence, start in zip(said, starts, strict=True)] == starts
 
@@ -129,16 +129,16 @@ def test_what_is_worth_a_look(troubled):
 @pytest.mark.parametrize(
     ("X", "y", "qid", "said"),
     [
-        ([[1.0], [2.0]], [1, 1], [1, 1], "No query has documents of different labels"),
-        ([[1.0], [2.0], [3.0]], [1, 0, 1], [1, 1, 2], "50 % of the queries have documents of one label only"),
-        ([[1.0], [2.0], [3.0]], [1, 1, 0], [1, 2, 1], "1 query has rows of other queries between its own"),
+        ([[1.0], [2.0]], [1, 1], [1, 1], "No query has documents with different labels"),
+        ([[1.0], [2.0], [3.0]], [1, 0, 1], [1, 1, 2], "50 % of the queries have only one label"),
+        ([[1.0], [2.0], [3.0]], [1, 1, 0], [1, 2, 1], "1 query has rows of other queries in between"),
         ([[1.0], [2.0]], [-1, 1], [1, 1], "The lowest label is -1"),
-        ([[float(i)] for i in range(70)], list(range(70)), [1] * 70, "Labels have 70 different values"),
+        ([[float(i)] for i in range(70)], list(range(70)), [1] * 70, "The labels have 70 different values"),
         (
             [[1.0, 1.0], [2.0, 2.0]],
             [0, 1],
             [1, 1],
-            "f1 and f2 are equal in every row: one of them",
+            "f1 and f2 are equal in every row; one of them",
         ),
     ],
 )
@@ -171,7 +171,7 @@ def here(tmp_path, monkeypatch, troubled):
 
 def test_the_command(here):
     text = run("inspect", "d.parquet").stdout
-    assert text.startswith("- answer alone ranks with NDCG@10")
+    assert text.startswith("- answer alone has NDCG@10")
     lines = text.splitlines()
     first = next(k for k, line in enumerate(lines) if line.lstrip().startswith("feature "))
     names = [line.split("  ")[0].strip() for line in lines[first + 2 : first + 11]]
@@ -193,7 +193,7 @@ def test_json(here, troubled):
 def test_the_page(here):
     assert run("inspect", "d.parquet", "--report", "page.html").stdout.endswith("Wrote page.html.\n")
     page = Path("page.html").read_text()
-    assert "What d.parquet holds" in page
+    assert "Contents of d.parquet" in page
     assert "<b>price</b>" not in page
     assert "&lt;b&gt;price&lt;/b&gt; &amp; &#39;x&#39;" in page
     assert page.count("<svg") == 8  # a histogram for each feature that has values

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from filelock import FileLock, Timeout
 
-from ranksieve._util.files import plain
-from ranksieve.experiment.journal import Journal, check_begun, only_writer, read_journal
+from ranksieve._util.files import to_plain
+from ranksieve.experiment.journal import Journal, check_resumable, read_journal, write_lock
 from tests.refusals import refused_data
 
 IDENTITY = {"method": "a", "grid": [{"C": 1.0}]}
@@ -74,7 +74,7 @@ def test_a_line_that_is_no_row_is_named(tmp_path, line):
     path = tmp_path / "Fold1.jsonl"
     begin(path)
     path.write_text(path.read_text() + line + "\n")
-    for read in (read_journal, make, lambda path: check_begun(path, IDENTITY, path.parent)):
+    for read in (read_journal, make, lambda path: check_resumable(path, IDENTITY, path.parent)):
         with refused_data(path, 3) as info:
             read(path)
         assert "not a row" in info.value.reason
@@ -95,7 +95,7 @@ def test_a_header_that_lacks_something_is_named(tmp_path, lacking):
 def test_a_file_has_one_writer_at_a_time(tmp_path):
     path = tmp_path / "deep" / "Fold1.jsonl"
     other = FileLock(path.with_name(f".{path.name}.lock"))
-    with only_writer(path), pytest.raises(Timeout):
+    with write_lock(path), pytest.raises(Timeout):
         other.acquire(timeout=0)
     with other.acquire(timeout=0):
         assert other.is_locked
@@ -133,7 +133,7 @@ def test_a_header_alone_refuses_nobody(tmp_path):
     begin(path)
     header = path.read_text().splitlines(keepends=True)[0]
     path.write_text(header)
-    check_begun(path, other, path.parent)
+    check_resumable(path, other, path.parent)
     make(path, other).append({"kind": "fit"})
     assert read_journal(path)[0]["identity"] == other
 
@@ -144,7 +144,7 @@ def test_a_header_alone_refuses_nobody(tmp_path):
 def test_a_line_of_others_is_never_cut_off(tmp_path, line):
     path = tmp_path / "Fold1.jsonl"
     path.write_text(line + "\n")
-    for touch in (make, lambda path: check_begun(path, IDENTITY, path.parent)):
+    for touch in (make, lambda path: check_resumable(path, IDENTITY, path.parent)):
         with refused_data(path, 1):
             touch(path)
     assert path.read_text() == line + "\n"
@@ -171,11 +171,11 @@ def test_a_disk_that_is_full_says_so_and_loses_nothing(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True
     )
-    assert "finished fits are kept; make room and run again" in run.stdout
+    assert "finished fits are kept; free disk space and run again" in run.stdout
     assert path.read_bytes()[-1:] != b"\n"  # the system took a part of the line
     assert read_journal(path)[1] == [{"kind": "fit", "point": 0}]
 
 
 def test_plain_keeps_every_bit_of_a_float():
     values = np.random.default_rng(0).normal(size=100)
-    assert json.loads(json.dumps(plain(values))) == values.tolist()
+    assert json.loads(json.dumps(to_plain(values))) == values.tolist()

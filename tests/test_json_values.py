@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksieve._util.files import Finite, converted, decode_json
+from ranksieve._util.files import Finite, convert_to, decode_json
 from ranksieve.errors import DataError
 
 
@@ -45,11 +45,11 @@ def test_deep_nesting_is_damage():
 
 
 def test_a_sound_object():
-    found = converted({"weights": (1, 2.5), "name": "a"}, Example, "it")
+    found = convert_to({"weights": (1, 2.5), "name": "a"}, Example, "it")
     assert found == Example("a", [1.0, 2.5], None, 1)
     assert isinstance(found.weights[0], float)
     full = {"name": "a", "weights": [], "note": "b", "count": 3}
-    assert converted(full, Example) == Example("a", [], "b", 3)
+    assert convert_to(full, Example) == Example("a", [], "b", 3)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_a_sound_object():
 )
 def test_other_shapes_are_refused_with_their_place(value, words):
     with pytest.raises(DataError) as caught:
-        converted(value, Example, "it")
+        convert_to(value, Example, "it")
     assert caught.value.reason == words
 
 
 def test_an_unknown_name_cannot_break_the_line():
     with pytest.raises(DataError) as caught:
-        converted({"name": "a", "weights": [], "m\nore" * 99: 1}, Example)
+        convert_to({"name": "a", "weights": [], "m\nore" * 99: 1}, Example)
     assert caught.value.reason.isprintable()
     assert len(caught.value.reason) < 120

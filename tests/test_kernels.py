@@ -10,12 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ranksieve.data.queries import local_levels, queries_in_order
-from ranksieve.kernels import sorted_pairs as uppers
+from ranksieve.data.queries import contiguous_queries, local_levels
+from ranksieve.kernels import sorted_pairs
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.kernels.pairs import (
-    Documents,
-    Ranked,
+    GroupedDocuments,
+    Ranking,
     active_partners,
     centre_and_sort,
     partner_rows,
@@ -49,7 +49,7 @@ def grouped_scores(draw):
 def brute_force(t, level, offsets, weights, rows):
     n = len(t)
     sums = [np.zeros(n) for _ in range(4)]
-    lower, upper = np.zeros_like(rows), np.zeros_like(rows)
+    worse_sums, better_sums = np.zeros_like(rows), np.zeros_like(rows)
     for lo, hi in itertools.pairwise(offsets):
         for i in range(lo, hi):
             for j in range(lo, hi):
@@ -58,9 +58,9 @@ def brute_force(t, level, offsets, weights, rows):
                     omega = weights[level[i], level[j]]
                     for target, at, amount in zip(sums, (i, i, j, j), (1, xi, 1, xi), strict=True):
                         target[at] += omega * amount
-                    lower[i] += omega * rows[j]
-                    upper[j] += omega * rows[i]
-    return sums, lower, upper
+                    worse_sums[i] += omega * rows[j]
+                    better_sums[j] += omega * rows[i]
+    return sums, worse_sums, better_sums
 
 
 @examples(200)
@@ -76,14 +76,14 @@ def test_active_pair_sums(case, weighted, seed):
         np.concatenate([lo + rng.permutation(hi - lo) for lo, hi in itertools.pairwise(offsets)]),
     )
     last = len(offsets) - 1
-    documents, ranked = Documents(offsets, level, np.ones(last), None), Ranked(t, order)
-    centre_and_sort(s, offsets, 0, last, ranked)
+    documents, ranking = GroupedDocuments(offsets, level, np.ones(last), None), Ranking(t, order)
+    centre_and_sort(s, offsets, 0, last, ranking)
     for q in range(last):
         np.testing.assert_allclose(t[offsets[q] : offsets[q + 1]].mean(), 0, atol=1e-12)
-    expected, lower, upper = brute_force(t, level, offsets, table, rows)
-    for side, numbers, summed in ((1, expected[:2], lower), (-1, expected[2:], upper)):
+    expected, worse_sums, better_sums = brute_force(t, level, offsets, table, rows)
+    for side, numbers, summed in ((1, expected[:2], worse_sums), (-1, expected[2:], better_sums)):
         found, sums = [np.empty(len(s)), np.empty(len(s))], np.zeros_like(rows)
-        sweep = (documents, ranked, 0, last, side, table if weighted else None)
+        sweep = (documents, ranking, 0, last, side, table if weighted else None)
         active_partners(*sweep, *found)
         partner_rows(*sweep, rows, sums)
         for got, want in zip(found, numbers, strict=True):
@@ -93,30 +93,34 @@ def test_active_pair_sums(case, weighted, seed):
 
 @examples(150)
 @given(grouped_scores(), st.integers(0, 2**31))
-def test_the_squared_hinge_and_its_derivatives_from_lists_of_upper_documents(case, seed):
+def test_the_squared_hinge_and_its_derivatives_from_lists_of_better_documents(case, seed):
     """Against sums over all pairs, from any order of the lists and any counts to begin with."""
     s, level, offsets = case
-    queries = queries_in_order(np.arange(len(offsets) - 1), np.diff(offsets))
+    queries = contiguous_queries(np.arange(len(offsets) - 1), np.diff(offsets))
     level = local_levels(level.astype(float), queries).astype(np.int8)  # as losses have it: without gaps
     assume(is_decided(s, level, offsets))
     rng = np.random.default_rng(seed)
     n, last = len(s), len(offsets) - 1
     weight, d, step = rng.uniform(0, 2, size=last), rng.normal(size=n), rng.normal()
     rows, v = rng.normal(size=(n, 3)), rng.normal(size=n)
-    lists, listed = uppers.make_lists(level, offsets)
-    above = shuffled_lists(rng, lists, listed, n)
+    lists, listed = sorted_pairs.make_lists(level, offsets)
+    active_better = shuffled_lists(rng, lists, listed, n)
     gradient, sums, slopes = (np.empty(shape) for shape in (n, (last, 4), (last, 2)))
     active = np.empty(n, dtype=np.int32)
-    fixed = (Documents(offsets, level, weight, None), lists)
-    uppers.squared_hinge(*fixed, s, 0, last, uppers.Arrays(listed, above, active, gradient), sums)
-    state = uppers.Arrays(listed.copy(), above.copy(), active, gradient)
-    product, parts = np.empty(n), uppers.Parts(*(np.empty(rows.shape) for _ in range(3)))
-    uppers.hessian_product(*fixed, state, 0, last, v, product)
+    fixed = (GroupedDocuments(offsets, level, weight, None), lists)
+    sorted_pairs.squared_hinge(
+        *fixed, s, 0, last, sorted_pairs.HingeArrays(listed, active_better, active, gradient), sums
+    )
+    state = sorted_pairs.HingeArrays(listed.copy(), active_better.copy(), active, gradient)
+    product, parts = np.empty(n), sorted_pairs.HessianParts(*(np.empty(rows.shape) for _ in range(3)))
+    sorted_pairs.hessian_product(*fixed, state, 0, last, v, product)
     values = np.hstack([v[:, None], rows])
-    n_scaled, n_upper = uppers.hessian_parts(*fixed, state, 0, last, values, np.arange(1, 4), parts)
-    A, U, N = parts.scaled[:n_scaled], parts.upper[:n_upper], parts.sums[:n_upper]
+    n_scaled, n_better = sorted_pairs.hessian_parts(*fixed, state, 0, last, values, np.arange(1, 4), parts)
+    A, U, N = parts.scaled[:n_scaled], parts.better_rows[:n_better], parts.sums[:n_better]
     for mu in (0.0, step):
-        uppers.squared_hinge_along(*fixed, s, d, mu, 0, last, uppers.Near(listed, above), slopes)
+        sorted_pairs.squared_hinge_along(
+            *fixed, s, d, mu, 0, last, sorted_pairs.SortedLists(listed, active_better), slopes
+        )
     t, turn = centred(s, offsets), centred(d, offsets)
     moved = t + step * turn
 
@@ -149,13 +153,13 @@ def centred(values, offsets):
 
 def shuffled_lists(rng, lists, listed, n):
     """Put the documents of each query's lists into any order; counts that the lists allow."""
-    above = np.zeros(n, dtype=np.int32)
+    active_better = np.zeros(n, dtype=np.int32)
     for k in range(len(lists.begin) - 1):
         lo, hi = lists.begin[k : k + 2]
         rng.shuffle(listed[lo:hi])
-        members = lists.members[lists.member_begin[k] : lists.member_begin[k + 1]]
-        above[members] = rng.integers(0, hi - lo + 1, len(members))
-    return above
+        worse = lists.worse[lists.worse_begin[k] : lists.worse_begin[k + 1]]
+        active_better[worse] = rng.integers(0, hi - lo + 1, len(worse))
+    return active_better
 
 
 def is_decided(s, level, offsets):
@@ -170,7 +174,7 @@ def _has_exact_mean(values):
 
 
 def ordered_pairs(level, offsets):
-    """(query, upper document, lower document)."""
+    """(query, better document, worse document)."""
     for q, (lo, hi) in enumerate(itertools.pairwise(offsets)):
         for i, j in itertools.product(range(lo, hi), repeat=2):
             if level[i] > level[j]:
@@ -183,9 +187,9 @@ def test_a_range_of_queries_touches_no_other_query():
     s, level = rng.normal(size=12), rng.integers(0, 3, 12)
     t, order = np.full(12, np.nan), np.arange(12)
     found = [np.full(12, np.nan) for _ in range(2)]
-    ranked = Ranked(t, order)
-    centre_and_sort(s, offsets, 1, 2, ranked)
-    active_partners(Documents(offsets, level, np.ones(3), None), ranked, 1, 2, -1, None, *found)
+    ranking = Ranking(t, order)
+    centre_and_sort(s, offsets, 1, 2, ranking)
+    active_partners(GroupedDocuments(offsets, level, np.ones(3), None), ranking, 1, 2, -1, None, *found)
     for array in (t, *found):
         assert np.isnan(np.delete(array, np.s_[4:9])).all()
         assert np.isfinite(array[4:9]).all()

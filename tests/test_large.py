@@ -70,7 +70,7 @@ def test_no_penalty_needs_a_matrix_of_all_features(penalty, wide, monkeypatch):
     rs.SparseRankSVM(penalty, alpha=0.5).fit(wide)  # compiled functions take memory once
     memory, model = peak(lambda: rs.SparseRankSVM(penalty, alpha=0.02).fit(wide))
     assert 0 < len(model.support_) <= wide.n_docs
-    assert max(widths) <= 2 * prox_newton.FEWEST
+    assert max(widths) <= 2 * prox_newton.MIN_SET_LIMIT
     assert memory < 8 * wide.X.nbytes  # a matrix of all features would be 66 times X
 
 
@@ -78,8 +78,8 @@ def test_a_small_working_set_finds_the_same_optimum(wide, monkeypatch):
     some = rs.Dataset(wide.X[:, :1000], wide.y, wide.qid)
     problem = Problem(make_objective(some), L1(0.02))
     whole = ProxNewton(1e-9).solve(problem)
-    monkeypatch.setattr(prox_newton, "FEWEST", 16)
-    monkeypatch.setattr(prox_newton, "MOST", 16)
+    monkeypatch.setattr(prox_newton, "MIN_SET_LIMIT", 16)
+    monkeypatch.setattr(prox_newton, "MAX_SET_LIMIT", 16)
     small = ProxNewton(1e-9).solve(problem)
     assert whole.converged
     assert small.converged
@@ -100,8 +100,8 @@ def test_a_working_set_has_the_features_in_use_and_the_steepest_others():
 
 def test_as_many_features_as_documents_may_be_in_a_working_set(wide):
     long = make_objective(long_list(3000, 3))
-    assert prox_newton.most_columns(long) == prox_newton.MOST
-    assert prox_newton.most_columns(make_objective(wide)) == prox_newton.FEWEST
+    assert prox_newton.working_set_limit(long) == prox_newton.MAX_SET_LIMIT
+    assert prox_newton.working_set_limit(make_objective(wide)) == prox_newton.MIN_SET_LIMIT
 
 
 @pytest.mark.full
@@ -110,7 +110,7 @@ def test_the_choice_among_models_needs_no_matrix_of_all_features(wide, monkeypat
     widths = largest_blocks(monkeypatch)
     memory, model = peak(lambda: ranker.fit(wide))
     assert 0 < len(model.support_) <= 5
-    assert max(widths) <= 2 * prox_newton.FEWEST
+    assert max(widths) <= 2 * prox_newton.MIN_SET_LIMIT
     assert memory < 8 * WIDE**2 / 2  # half of one matrix of all features
 
 
@@ -195,7 +195,7 @@ def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pair
     feature_similarity("kendall", long_list(1200, 2))  # loads the kernel
     memory, sorted_ = peak(lambda: feature_similarity("kendall", data))
     assert memory < 20 * data.X.nbytes  # the signs of all pairs would be 300 times X
-    monkeypatch.setattr(measures, "MANY_DOCUMENTS", 2000)
+    monkeypatch.setattr(measures, "MAX_PAIRWISE_DOCUMENTS", 2000)
     np.testing.assert_array_equal(sorted_, feature_similarity("kendall", data))
 
 
@@ -203,7 +203,7 @@ def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pair
 def test_a_query_that_is_all_there_is_is_no_sample_of_itself(solver, monkeypatch):
     problem = Problem(make_objective(long_list(300, 3)), Ridge(0.1))
     whole = solver.solve(problem)
-    monkeypatch.setattr(sample, "MANY_DOCUMENTS", 100)
+    monkeypatch.setattr(sample, "SAMPLE_MIN_DOCUMENTS", 100)
     assert sample.minimum_of_sample(problem, solver) is None
     np.testing.assert_array_equal(solver.solve(problem).w, whole.w)
 
@@ -228,4 +228,5 @@ def test_queries_of_one_pair_add_up(weighted):
     upper = point.at.gradient.reshape(-1, 2)[np.arange(100), np.arange(100) % 2]
     np.testing.assert_allclose(upper, -2.0 * omega * xi, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(point.at.gradient.reshape(-1, 2).sum(axis=1), 0.0, atol=1e-14)
-    np.testing.assert_allclose(point.at.state.active.reshape(-1, 2), ((xi > 0) * omega)[:, None] * [1.0, 1.0])
+    active = point.at.state.active_pairs.reshape(-1, 2)
+    np.testing.assert_allclose(active, ((xi > 0) * omega)[:, None] * [1.0, 1.0])

@@ -21,7 +21,7 @@ def optimum(data, alpha, query_weight=None):
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_parts_add_up_to_the_whole(weight):
     folds = Folds(DATA, 4, 2, query_weight=weight)
-    objective, cuts, columns = folds.objective, folds.every.cuts, np.array([0, 3, 7])
+    objective, cuts, columns = folds.objective, folds.all_folds.cuts, np.array([0, 3, 7])
     point = objective.evaluate(np.linspace(-0.2, 0.3, 12))
     sums = objective.gradients(point, cuts).sum(axis=0), objective.hessians(point, columns, cuts).sum(axis=0)
     whole = make_objective(DATA, query_weight=weight)
@@ -40,19 +40,19 @@ def test_a_known_hessian_is_that_of_its_columns():
     assert not np.allclose(objective.hessian(other, np.array([2, 5])), fresh, rtol=1e-3)
 
 
-def test_every_query_is_held_out_as_often_as_there_are_dealings():
+def test_every_query_is_held_out_once_in_each_split():
     folds = Folds(DATA, 5, 3, random_state=1)
     assert len(folds) == 15
-    assert len(folds.dealings) == 3
-    for dealing in folds.dealings:
-        held_out = np.concatenate([folds.queries[fold] for fold in dealing])
+    assert len(folds.splits) == 3
+    for split in folds.splits:
+        held_out = np.concatenate([folds.queries[fold] for fold in split])
         assert sorted(held_out.tolist()) == list(range(DATA.n_queries))
 
 
 def test_few_queries_make_few_folds():
     few = DATA.select_queries(np.arange(4))
     assert len(Folds(few, 5, 6)) == 4
-    assert len(Folds(few, 2, 6)) == 4  # two ways to deal two folds
+    assert len(Folds(few, 2, 6)) == 4  # two splits into two folds
 
 
 def test_folds_have_pairs_where_most_queries_have_none():
@@ -82,16 +82,16 @@ def test_what_is_left_without_a_fold():
     for fold, queries in enumerate(folds.queries):
         left = np.setdiff1d(np.arange(DATA.n_queries), queries)
         direct = make_objective(DATA.select_queries(left), query_weight=WEIGHT[left])
-        assert folds.left(fold).evaluate(w).value == direct.evaluate(w).value
+        assert folds.objective_without(fold).evaluate(w).value == direct.evaluate(w).value
 
 
-def test_second_order_models_without_each_fold_of_the_first_dealing():
+def test_second_order_models_without_each_fold_of_the_first_split():
     folds = Folds(DATA, 5, 3, query_weight=WEIGHT)
     w, columns = np.linspace(-0.1, 0.2, 12), np.array([1, 4, 9])
     point = folds.objective.evaluate(w)
-    models = folds.second_order(point, columns, folds.first)
-    for fold, model in zip(folds.dealings[0], models, strict=True):
-        left = folds.left(fold)
+    models = folds.second_order(point, columns, folds.first_split)
+    for fold, model in zip(folds.splits[0], models, strict=True):
+        left = folds.objective_without(fold)
         there = left.evaluate(w)
         assert model.value == pytest.approx(there.value, rel=1e-12)
         np.testing.assert_allclose(model.gradient, left.gradient(there), rtol=1e-10, atol=1e-14)

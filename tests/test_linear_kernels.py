@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ranksieve.kernels import linear
 
-N, D = 2 * linear.ROWS_AT_ONCE + 7, 19
+N, D = 2 * linear.ROWS_PER_BLOCK + 7, 19
 RNG = np.random.default_rng(41)
 X = RNG.integers(-4, 5, (N, D)).astype(np.float64)
 QUERY = np.arange(N) // 20

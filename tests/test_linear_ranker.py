@@ -108,7 +108,7 @@ class NobodySolvesThis(Penalty):
         ("solver", "newton", "prox_newton"),
         ("solver", FrankWolfe, "its name"),
         ("solver", 3, "its name"),
-        ("solver", FrankWolfe(1e-4, 100), "a ball"),
+        ("solver", FrankWolfe(1e-4, 100), "a norm constraint"),
         ("solver", "truncated_newton", "a quadratic penalty"),
         ("tol", 0.0, "range"),
     ],

@@ -107,15 +107,15 @@ def test_extremes(X):
 
 
 def test_places(X):
-    assert matrix.first_place(X, np.isnan) is None
+    assert matrix.find_first(X, np.isnan) is None
     assert matrix.first_not_finite(X) is None
-    holes = matrix.own_copy(X)
+    holes = matrix.writable_copy(X)
     at = np.flatnonzero(matrix.stored_values(holes).ravel())[[40, 300]]
     matrix.stored_values(holes).ravel()[at] = [np.nan, -np.inf]
     dense = holes.toarray() if sp.issparse(holes) else holes
     first = {wanted: tuple(np.argwhere(wanted(dense))[0].tolist()) for wanted in (np.isnan, np.isinf)}
     for wanted, place in first.items():
-        assert matrix.first_place(holes, wanted) == place
+        assert matrix.find_first(holes, wanted) == place
     assert matrix.first_not_finite(holes) == min(first.values())
     assert matrix.first_not_finite(holes, allow_nan=True) == first[np.isinf]
 
@@ -155,13 +155,13 @@ def test_missing_values_are_replaced_column_by_column(kind):
 
 def test_changed_matrices():
     scale = np.arange(1.0, 71.0)
-    close(matrix.divided_columns(SPARSE, scale).toarray(), DENSE / scale)
+    close(matrix.divide_columns(SPARSE, scale).toarray(), DENSE / scale)
     values = rng.normal(size=(150, 3))
     changed = DENSE.copy()
     changed[:, COLUMNS] = values
-    close(matrix.with_columns(SPARSE, COLUMNS, values).toarray(), changed)
+    close(matrix.replace_columns(SPARSE, COLUMNS, values).toarray(), changed)
     for X in (DENSE, SPARSE):
-        wide = matrix.widened(X, 72)
+        wide = matrix.pad_columns(X, 72)
         close(matrix.dense_rows(wide, slice(None)), np.pad(DENSE, ((0, 0), (0, 2))))
         close(matrix.dense_rows(matrix.stack([X, X[:2]]), slice(None)), np.vstack([DENSE, DENSE[:2]]))
 

@@ -167,7 +167,7 @@ FORMS = {
 @pytest.mark.parametrize("feature_wise", [True, False])
 @pytest.mark.parametrize("cells", [1, 200, 1 << 20])
 def test_every_form_of_features_gives_the_same_bits(form, feature_wise, cells, monkeypatch):
-    monkeypatch.setattr(ftrl, "BLOCK_CELLS", cells)
+    monkeypatch.setattr(ftrl, "DENSE_BLOCK_CELLS", cells)
     rng = np.random.default_rng(1)
     data = random_dataset(11, n_queries=15, n_features=8)
     X = np.round(data.X, 1).astype(np.float32).astype(np.float64)

@@ -68,7 +68,7 @@ def test_the_minimum_of_a_perspective_is_exact_and_soon_found(seed, monkeypatch)
     H, b, ridge = A.T @ A, 5.0 * rng.normal(size=6), 2.0
     inside, signs = np.arange(6) == 1, np.where(np.arange(6) == 2, 1.0, 0.0)
     model = Perspective(H, b, ridge, inside, signs, 2)
-    w, t = model.within(np.zeros(6), 0.5, np.zeros(6), np.inf)
+    w, t = model.minimise(np.zeros(6), 0.5, np.zeros(6), np.inf)
     slope, size = H @ w + b, np.abs(w)
     pull = np.where(inside | (ridge * size > t), ridge * size, t)
     follows = np.where(signs * slope > 0, 0.0, np.abs(slope))
@@ -84,12 +84,12 @@ def test_thresholds_by_hand():
     np.testing.assert_array_equal(model._thresholds(3.0, np.array([0.0, 7.0])), [3.0, 4.0])
 
 
-def test_money_that_buys_half_a_feature():
+def test_a_cost_limit_of_half_a_feature():
     """½w² − w + ½w²/u is least for w = u/(u + 1)."""
     model = Perspective(np.eye(2), -np.ones(2), 1.0, np.zeros(2, bool), np.zeros(2), 2)
-    both, _ = model.within(np.zeros(2), 0.1, np.ones(2), 1.0)
+    both, _ = model.minimise(np.zeros(2), 0.1, np.ones(2), 1.0)
     np.testing.assert_allclose(both, [1 / 3, 1 / 3], rtol=1e-3)
-    one, _ = model.within(np.zeros(2), 0.1, np.array([1.0, 0.0]), 0.5)
+    one, _ = model.minimise(np.zeros(2), 0.1, np.array([1.0, 0.0]), 0.5)
     np.testing.assert_allclose(one, [1 / 3, 1 / 2], rtol=1e-3)
 
 
@@ -98,9 +98,9 @@ def test_from_the_minimum_one_descent_is_enough(monkeypatch):
     monkeypatch.setattr(module, "descend", lambda *problem: (calls.append(1), descend(*problem)))
     A = rng.normal(size=(9, 6))
     model = Perspective(A.T @ A, 5.0 * rng.normal(size=6), 2.0, np.zeros(6, bool), np.zeros(6), 2)
-    w, t = model.within(np.zeros(6), 0.5, np.zeros(6), np.inf)
+    w, t = model.minimise(np.zeros(6), 0.5, np.zeros(6), np.inf)
     calls.clear()
-    model.within(w, t, np.zeros(6), np.inf)
+    model.minimise(w, t, np.zeros(6), np.inf)
     assert len(calls) == 1
 
 
@@ -135,9 +135,9 @@ def test_an_interval_is_halved_until_it_is_narrow():
 
 @pytest.mark.parametrize(("rounding", "kept"), [(0.11, False), (0.12, True)])
 def test_a_polished_minimum_may_be_worse_by_rounding_alone(rounding, kept, monkeypatch):
-    monkeypatch.setattr(prox_newton, "ROUNDING", rounding)
+    monkeypatch.setattr(prox_newton, "OBJECTIVE_ROUNDING", rounding)
     one, z = np.ones(1), np.ones(1)
-    polished = prox_newton._polished(-np.eye(1), Slopes(one, one), np.zeros(1), 3.0 * one, z)
+    polished = prox_newton._polish(-np.eye(1), Slopes(one, one), np.zeros(1), 3.0 * one, z)
     # 4v − ½v² is stationary in 4 and there 4.5 above its value in 1, where its terms are of size 4
     np.testing.assert_array_equal(polished, [4.0] if kept else z)
 
@@ -145,5 +145,5 @@ def test_a_polished_minimum_may_be_worse_by_rounding_alone(rounding, kept, monke
 def test_an_exact_minimum_of_other_signs_is_none():
     hessian, slopes = np.array([[1.0, 0.9], [0.9, 1.0]]), Slopes(np.full(2, 0.1), np.full(2, 0.1))
     z = np.array([1.0, 0.1])  # with its signs the linear system gives 8.1 and −6.9
-    polished = prox_newton._polished(hessian, slopes, np.zeros(2), np.array([-2.0, -0.5]), z)
+    polished = prox_newton._polish(hessian, slopes, np.zeros(2), np.array([-2.0, -0.5]), z)
     np.testing.assert_array_equal(polished, z)

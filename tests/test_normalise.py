@@ -22,7 +22,7 @@ from ranksieve import RankSVM, SparseRanker
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import write_letor
 from ranksieve.model.linear import LinearModel, Term, load_model
-from ranksieve.prepare import KEPT, MissingPolicy, Preparation
+from ranksieve.prepare import KEEP_MISSING, MissingPolicy, Preparation
 from ranksieve.prepare.missing import learn_missing
 from ranksieve.prepare.scaling import NORMALISATIONS, Normalisation, learn_normalisation
 from tests.conftest import random_dataset
@@ -488,7 +488,7 @@ def test_the_stored_policy_is_used_unless_another_is_asked_for(files):
     _, test = files
     asked = np.array(run("rank", "m.json", "test.txt", "--missing", "zero").stdout.split(), dtype=float)
     zeros = test.replace_features(np.nan_to_num(test.X))
-    without_filling = replace(model, preparation=replace(model.preparation, missing=KEPT))
+    without_filling = replace(model, preparation=replace(model.preparation, missing=KEEP_MISSING))
     np.testing.assert_array_equal(asked, without_filling.predict(zeros))
     assert not np.array_equal(asked, model.predict(test))
     assert "--missing zero" in refused("rank", "m.json", "test.txt", "--missing", "error")

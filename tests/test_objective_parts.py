@@ -102,7 +102,7 @@ def test_diagonal_products_and_lines(case):
 def test_errors_by_their_formulas(case):
     data, objective, point, n_pairs = case
     value, *_, of_scores = explicit(data, point.w)
-    size, reach = np.abs(of_scores).sum() / n_pairs, objective.features.reach
+    size, reach = np.abs(of_scores).sum() / n_pairs, objective.features.max_abs
     extent = np.abs(point.w) @ reach
     scores, pairs, reach = (
         data.X @ point.w,
@@ -112,10 +112,10 @@ def test_errors_by_their_formulas(case):
     means = np.array([scores[data.qid == query].mean() for query in data.qid])
     active = pairs[scores[pairs[:, 0]] - scores[pairs[:, 1]] < 1.0]
     terms = 1.0 + np.abs(scores - means)[active]
-    expected = (base.ROUNDING * size * (1 + extent) + base.CANCELLED * terms.sum() / n_pairs) * reach
+    expected = (base.SUM_ROUNDING * size * (1 + extent) + base.PAIR_ROUNDING * terms.sum() / n_pairs) * reach
     np.testing.assert_allclose(objective.gradient_error(point), expected)
-    expected = base.ROUNDING * (value / n_pairs + size * extent) + (base.ROUNDING * (1 + extent)) ** 2
-    expected += base.CANCELLED * np.sum(terms**2) / n_pairs
+    expected = base.SUM_ROUNDING * (value / n_pairs + size * extent) + (base.SUM_ROUNDING * (1 + extent)) ** 2
+    expected += base.PAIR_ROUNDING * np.sum(terms**2) / n_pairs
     assert objective.value_error(point) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
@@ -153,9 +153,9 @@ def test_a_sample_is_the_mean_of_its_queries(case, every):
 def test_zero_is_remembered_unless_there_are_many_documents(monkeypatch):
     data = drawn()
     assert (objective := make_objective(data)).at_zero is objective.at_zero
-    monkeypatch.setattr(base, "KEPT_DOCUMENTS", data.n_docs)
+    monkeypatch.setattr(base, "MAX_ZERO_POINT_DOCUMENTS", data.n_docs)
     assert (objective := make_objective(data)).at_zero is objective.at_zero
-    monkeypatch.setattr(base, "KEPT_DOCUMENTS", data.n_docs - 1)
+    monkeypatch.setattr(base, "MAX_ZERO_POINT_DOCUMENTS", data.n_docs - 1)
     assert (objective := make_objective(data)).at_zero is not objective.at_zero
 
 
@@ -174,6 +174,6 @@ def test_a_wide_hessian_takes_the_memory_of_a_few_blocks_however_many_parts_it_i
     objective.hessians(point, columns, np.array([0, data.n_queries // 2, data.n_queries]))
     two = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    rows_of_a_part = 4 * 8 * base.NEAR_CELLS
+    rows_of_a_part = 4 * 8 * base.CACHE_CELLS
     assert one <= 6 * block + rows_of_a_part < n_parts * block / 2
     assert two <= 10 * block + rows_of_a_part

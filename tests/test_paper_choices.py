@@ -11,7 +11,7 @@ from papers.choices import truncated
 from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.methods import METHODS
 from ranksieve.metrics import Evaluator, evaluate
-from ranksieve.metrics.profiles import PROFILES, STANDARD
+from ranksieve.metrics.profiles import PROFILES, STANDARD_PROFILE
 from tests.test_choices import ALL
 
 HERE = {**ALL, "sparseranker": METHODS["sparseranker"]}
@@ -21,7 +21,7 @@ HERE = {**ALL, "sparseranker": METHODS["sparseranker"]}
 def results(synthetic_folds, tmp_path_factory):
     how = {"out": tmp_path_factory.mktemp("papers"), "studies": False, "n_seeds": 3, "profile": "letor"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "OTHER_PROFILES", {"toy": [STANDARD], "other": [PROFILES["trec"]]})
+        patch.setattr(module, "OTHER_PROFILES", {"toy": [STANDARD_PROFILE], "other": [PROFILES["trec"]]})
         return bench({"toy": synthetic_folds}, HERE, **how).data_sets["toy"]
 
 
@@ -31,7 +31,7 @@ def test_each_metric_chooses_for_itself(synthetic_folds, results, name, select):
     found, standard = results.chosen_by(name, select), []
     for fold, ours in zip(synthetic_folds, found.folds, strict=True):
         best = []
-        for seed, draw in enumerate(ours.draws):
+        for seed, draw in enumerate(ours.seed_results):
             drawn = {} if ALL[name].seed is None else {"random_state": seed}
             fits = [ALL[name].make(**point, **drawn).fit(fold.train) for point in ALL[name].grid]
             values = [

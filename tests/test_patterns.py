@@ -10,7 +10,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
-from ranksieve.data.features import by_column, is_pattern, matching
+from ranksieve.data.features import is_pattern, matching, values_by_column
 from ranksieve.io.tables import as_costs
 from ranksieve.verification import verify
 from tests.refusals import refused_data, refused_parameter
@@ -28,26 +28,26 @@ def test_matching_is_that_of_the_shell_and_knows_case():
 
 def test_names_that_look_like_patterns_are_names():
     assert not is_pattern("a[1]", NAMES)
-    assert by_column([("a[1]", 1), ("clicks*", 2)], NAMES, "signs") == {4: 1, 6: 2}
+    assert values_by_column([("a[1]", 1), ("clicks*", 2)], NAMES, "signs") == {4: 1, 6: 2}
     assert is_pattern("a[1]", NAMES[:4])
 
 
 def test_a_name_wins_over_patterns_in_either_order():
     given = [("bm25_*", 1), ("bm25_body", -1)]
     for order in (given, given[::-1]):
-        assert by_column(order, NAMES, "signs") == {0: 1, 1: -1}
-    assert by_column([("bm25_*", 1), ("*_title", 1), (0, -1)], NAMES, "signs") == {0: -1, 1: 1}
+        assert values_by_column(order, NAMES, "signs") == {0: 1, 1: -1}
+    assert values_by_column([("bm25_*", 1), ("*_title", 1), (0, -1)], NAMES, "signs") == {0: -1, 1: 1}
 
 
 def test_patterns_that_disagree_or_match_nothing_are_one_sentence():
     with refused_parameter("signs", "*_title") as info:
-        by_column([("bm25_*", 1), ("*_title", -1)], NAMES, "signs")
+        values_by_column([("bm25_*", 1), ("*_title", -1)], NAMES, "signs")
     assert "'bm25_*' about 'bm25_title'" in info.value.reason
     with refused_parameter("signs", "bn25_t*") as info:
-        by_column([("bn25_t*", 1)], NAMES, "signs")
+        values_by_column([("bn25_t*", 1)], NAMES, "signs")
     assert info.value.reason.endswith("nearest are bm25_title, bm25_body, BM25_x")
     with refused_parameter("signs", "*zzz") as info:
-        by_column([("*zzz", 1)], NAMES, "signs")
+        values_by_column([("*zzz", 1)], NAMES, "signs")
     assert "the data have bm25_title" in info.value.reason
 
 

@@ -21,7 +21,7 @@ from papers.pictures import (
 
 from ranksieve.experiment.results import Results
 from ranksieve.report.frontier_page import pareto_front
-from ranksieve.report.page import MORE, PALETTE, compact, faint, make_styles, packed
+from ranksieve.report.page import MORE_COLOURS, PALETTE, compact, faint, make_styles, pack
 from ranksieve.report.results_page import map_against_sparsity
 from tests.figures import assert_drawable
 from tests.test_report import numbers_of
@@ -238,7 +238,7 @@ def test_convergence_is_distance_to_the_optimum_against_time(shop, styles):
 def test_styles_tell_forty_methods_apart():
     styles = make_styles({f"m{k}": f"M{k}" for k in range(40)})
     assert len({(s.colour, s.dash) for s in styles.values()}) == 40
-    assert len({s.colour for s in list(styles.values())[:12]}) == len(PALETTE + MORE) == 12
+    assert len({s.colour for s in list(styles.values())[:12]}) == len(PALETTE + MORE_COLOURS) == 12
 
 
 def test_compact_is_strict_json_with_five_digits():
@@ -248,7 +248,7 @@ def test_compact_is_strict_json_with_five_digits():
 
 def test_packed_numbers_are_read_back():
     given = [0.5, -0.25, None, 10.5, 0.0, 1e-7, 100.25, -0.0123, 20000.0]
-    text = packed([*given, None, None])
+    text = pack([*given, None, None])
     assert text == ".5,-.25,,10.5,0,1e-07,100.25,-.0123,20000"
     assert numbers_of(text) == given
 

@@ -148,7 +148,7 @@ def test_what_has_no_model_is_refused():
 def test_a_model_of_standardised_features_says_so():
     scaled = StandardScaler().fit_transform(FRAME)
     behind = ranker().fit(scaled, LABELS, qid=QID)
-    with pytest.warns(StandardisedWarning, match=r"is ranksieve.to_model\(pipeline\)"):
+    with pytest.warns(StandardisedWarning, match=r"ranksieve.to_model\(pipeline\) makes a model"):
         behind.to_model()
     for own in (ranker().fit(FRAME, LABELS, qid=QID), behind.fit(rs.Dataset(FRAME, LABELS, QID))):
         own.to_model()  # no warning: warnings are errors in the tests
@@ -189,7 +189,7 @@ def test_values_that_a_model_does_not_use_may_be_missing():
     assert f"feature {used[0]} of row 7" in info.value.reason
 
 
-@pytest.mark.filterwarnings("ignore:.*are part of the training data:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*are also training queries:UserWarning")
 def test_validation_data_may_be_arrays():
     valid = (FRAME, LABELS, QID)
     model = rs.SparseRanker(max_features=3).fit(FRAME, LABELS, qid=QID, valid=valid)

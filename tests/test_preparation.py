@@ -10,7 +10,14 @@ import scipy.sparse as sp
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import one_query
-from ranksieve.prepare import KEPT, NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
+from ranksieve.prepare import (
+    KEEP_MISSING,
+    NO_PREPARATION,
+    NOT_NORMALISED,
+    MissingPolicy,
+    Normalisation,
+    Preparation,
+)
 from ranksieve.prepare.missing import FILLS, learn_missing
 from ranksieve.prepare.scaling import NORMALISATIONS, learn_normalisation
 from tests.conftest import random_dataset
@@ -64,7 +71,7 @@ def test_some_of_the_features(holes):
     assert some.missing.features == some.normalisation.features == ("f4", "f2")
     expected = learned.apply(holes).X[:, [3, 1]]
     np.testing.assert_array_equal(some.transform(holes.X[:, [3, 1]], holes.queries), expected)
-    assert UNPREPARED.of(["f4"]) == UNPREPARED
+    assert NO_PREPARATION.of(["f4"]) == NO_PREPARATION
     marked = Preparation.learn(holes, "within_z", "indicator")
     assert marked.of(["f4", "f2"]).missing.policy == "column_mean"
     both = marked.of(["f2", "f2 is missing"])
@@ -98,12 +105,16 @@ def test_json_and_back(kind, policy, holes):
 
 
 def test_the_default_changes_nothing(holes):
-    assert Preparation(KEPT, NOT_NORMALISED) == UNPREPARED == Preparation.learn(holes, "none", "keep")
-    assert UNPREPARED.apply(holes) is UNPREPARED.for_learning(holes) is holes
+    assert (
+        Preparation(KEEP_MISSING, NOT_NORMALISED)
+        == NO_PREPARATION
+        == Preparation.learn(holes, "none", "keep")
+    )
+    assert NO_PREPARATION.apply(holes) is NO_PREPARATION.for_learning(holes) is holes
     values = holes.X.copy()
-    assert UNPREPARED.transform(values, one_query(len(values))) is values
-    assert not UNPREPARED.changes_features
-    assert UNPREPARED.to_dict() == {"normalisation": None, "missing": None}
+    assert NO_PREPARATION.transform(values, one_query(len(values))) is values
+    assert not NO_PREPARATION.changes_features
+    assert NO_PREPARATION.to_dict() == {"normalisation": None, "missing": None}
 
 
 def test_missing_values_are_refused_before_a_mean_is_learned(holes):

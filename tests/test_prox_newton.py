@@ -161,7 +161,7 @@ def test_weights_of_another_width(small):
 def test_from_a_sample_it_ends_where_it_ends_from_zero(monkeypatch):
     data = random_dataset(seed=6, n_queries=60)
     expected = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
-    monkeypatch.setattr("ranksieve.solvers.base.MANY_DOCUMENTS", data.n_docs)
+    monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_MIN_DOCUMENTS", data.n_docs)
     found = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
     assert found.converged
     assert found.trace.objective[0] < expected.trace.objective[0]
@@ -178,7 +178,7 @@ def problem():
 
 @pytest.mark.parametrize(
     ("falls_by", "steps"),
-    [(0.0, module.STALLED), (1e-18, module.STALLED), (1e-14, 20)],  # as a share of the objective
+    [(0.0, module.MAX_STALLED_STEPS), (1e-18, module.MAX_STALLED_STEPS), (1e-14, 20)],  # relative decrease
 )
 def test_steps_that_change_nothing_end_the_iteration(falls_by, steps, problem, monkeypatch):
     primal, taken = [1e-3], []
@@ -213,12 +213,12 @@ def test_of_a_gradient_what_reaches_the_nearer_slope_is_asked_for(monkeypatch):
 
 def test_columns_that_may_join_soon_are_kept(problem, monkeypatch):
     objective, kept = problem.objective, []
-    monkeypatch.setattr(module, "most_columns", lambda objective: 1)
+    monkeypatch.setattr(module, "working_set_limit", lambda objective: 1)
     monkeypatch.setattr(objective.features, "keep", kept.append)
     monkeypatch.setattr(objective.features, "keeps", lambda columns: bool(kept))
     ProxNewton(1e-10).solve(problem)
     slopes, g = problem.penalty.slopes(problem.n_features), objective.gradient(objective.at_zero)
-    wide = module.working_set(slopes, np.zeros(problem.n_features), g, module.WIDE, 2)
+    wide = module.working_set(slopes, np.zeros(problem.n_features), g, module.PREPARE_SHARE, 2)
     assert len(wide) == 2
     assert len(kept) == 1
     np.testing.assert_array_equal(kept[0], wide)
@@ -231,7 +231,7 @@ def test_a_model_that_promises_nothing_gives_no_step(rise, taken, problem, monke
     point = objective.at_zero
     g = objective.gradient(point)
     j = int(np.argmax(np.abs(g)))
-    columns = module.working_set(slopes, point.w, g, module.NEAR, 100)
+    columns = module.working_set(slopes, point.w, g, module.JOIN_SHARE, 100)
     weight = rise * np.sign(g[j]) / (abs(g[j]) + 0.02 * np.sign(rise))
     monkeypatch.setattr(module, "model_minimum", lambda *_: np.where(columns == j, weight, 0.0))
     monkeypatch.setattr(module, "first_decrease", lambda *_: "a step")

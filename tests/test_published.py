@@ -33,7 +33,7 @@ from scipy.stats import ttest_rel
 from ranksieve.experiment.tables import accuracy_table
 from ranksieve.methods import METHODS, Method
 from ranksieve.metrics import evaluate
-from ranksieve.metrics.profiles import STANDARD
+from ranksieve.metrics.profiles import STANDARD_PROFILE
 from ranksieve.rankers import RankSVM
 
 HERE = ["fenchelrank", "ranksvm", "ranksvm-l1", "listnet", "csranksvm"]
@@ -103,7 +103,7 @@ def test_terms_are_those_of_the_source():
     assert terms_of("FenchelRank", "MQ2008", "ranksvm") == Terms("ndcg@10")  # the paper's own run
     assert terms_of("SparseCSListMLE", "OHSUMED", "listnet").profile is LABEL_2
     assert str(terms_of("NonconvexRankSVM", "MQ2008", "fsmrank")) == "chosen by MAP, sparsity of varying"
-    assert OTHER_PROFILES == {"OHSUMED": (LABEL_2,), "MQ2008": (STANDARD,)}
+    assert OTHER_PROFILES == {"OHSUMED": (LABEL_2,), "MQ2008": (STANDARD_PROFILE,)}
 
 
 def test_every_paper_has_terms():

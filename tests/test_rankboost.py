@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ranksieve._parallel import use_threads
 from ranksieve.baselines import RankBoost
-from ranksieve.baselines.boosting import EQUAL, WeightedPairs, feature_thresholds
+from ranksieve.baselines.boosting import MARGIN_TIE, WeightedPairs, feature_thresholds
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.folds import load_letor_folds
 from ranksieve.methods import METHODS
@@ -36,7 +36,7 @@ def literal(data, n_rounds, n_thresholds, query_weight=None):
     mean_loss = 1.0
     for _ in range(n_rounds):
         r = np.array([sum(D * _difference(data.X[:, j] > theta, pairs)) for j, theta in stumps])
-        best = next(k for k in range(len(stumps)) if abs(r[k]) >= np.abs(r).max() - EQUAL)
+        best = next(k for k in range(len(stumps)) if abs(r[k]) >= np.abs(r).max() - MARGIN_TIE)
         j, theta = stumps[best]
         alpha = 0.5 * math.log((1 + r[best]) / (1 - r[best]))
         D = D * np.exp(-alpha * _difference(data.X[:, j] > theta, pairs))

@@ -310,9 +310,9 @@ def test_no_sample_of_queries_without_pairs_or_of_weighted_pairs():
 @pytest.mark.parametrize("whole", [0, 1000])  # conjugate gradients, and the whole Hessian
 def test_newton_from_a_sample_ends_where_it_ends_from_zero(whole, monkeypatch):
     data = random_dataset(seed=6, n_queries=60)
-    monkeypatch.setattr("ranksieve.solvers.newton.WHOLE", whole)
+    monkeypatch.setattr("ranksieve.solvers.newton.MAX_HESSIAN_FEATURES", whole)
     expected = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
-    monkeypatch.setattr("ranksieve.solvers.base.MANY_DOCUMENTS", data.n_docs)
+    monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_MIN_DOCUMENTS", data.n_docs)
     found = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
     assert found.converged
     assert found.trace.objective[0] < expected.trace.objective[0]

@@ -16,8 +16,7 @@ from ranksieve.cli.fit_output import feature_strength
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
 from ranksieve.rankers import FenchelRank, SparseRanker
-from ranksieve.report import Support, Unseen, build_content, certificate, write_report
-from ranksieve.report.choice_words import choice_sentences, optimality
+from ranksieve.report import ModelTest, Support, build_content, percent, write_report
 from ranksieve.report.fit_page import (
     MAX_LINES,
     Planted,
@@ -27,6 +26,7 @@ from ranksieve.report.fit_page import (
     render,
 )
 from ranksieve.report.page import PALETTE, mean_with_interval
+from ranksieve.report.sentences import choice_sentences, optimality
 from ranksieve.synthetic import make_ranking
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.figures import assert_drawable
@@ -124,7 +124,8 @@ def test_page_names_every_chosen_feature_with_its_weight(fitted, page):
     for j in ranker.support_:
         assert NASTY[j] in text
         assert f"{ranker.coef_[j]:+.5g}".replace("-", "−") in text
-    assert certificate(ranker.to_model().certificate["relative_gap"]) in text
+    gap = ranker.to_model().certificate["relative_gap"]
+    assert f"no other weights lower the training objective by more than {percent(gap)}." in text
     assert "on old data" in text
     for sentence in choice_sentences(ranker, "on old data"):
         assert sentence in text
@@ -215,8 +216,8 @@ def test_missing_extra_is_named(fitted, tmp_path, monkeypatch):
 def test_support_is_shown_beside_the_weights(page, fitted):
     text, ranker = text_of(page), fitted[0]
     assert (
-        "Share of 200 resamplings of the held-out queries whose best candidate uses the feature, "
-        "without new fits." in text
+        "Share of bootstrap samples of the held-out queries whose best candidate uses the feature "
+        "(models are not refitted)." in text
     )
     assert "alone, MAP" in text
     often = np.count_nonzero(ranker.choice_.confidence.frequency[ranker.support_] >= 0.9)
@@ -238,7 +239,7 @@ def test_gains_are_those_of_the_held_out_queries(max_features, tmp_path):
     np.testing.assert_allclose(gains["theirs"], theirs, atol=1e-5)
     assert gains["queries"] == [str(query) for query in ranker.choice_.validation.query_ids]
     assert_drawable(gains["figure"])
-    assert gains["figure"]["layout"]["yaxis"]["title"] == "change of NDCG@10"
+    assert gains["figure"]["layout"]["yaxis"]["title"] == "change in NDCG@10"
     baseline = "the densest candidate" if max_features is None else "the best candidate beyond the budget"
     assert f"{baseline} ({used} features)" in text_of(page)
 
@@ -283,13 +284,13 @@ def test_page_tells_costs_and_how_features_were_prepared(tmp_path):
     text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "normalise query_z" in text
     assert "missing error" in text  # nothing was missing, so missing values are refused later
-    assert "Its features cost" not in text
+    assert "Cost of the features" not in text
     costs = dict(zip(data.feature_names, (1.5, 1, 1, 1, 1), strict=True))
     paid = SparseRanker(n_alphas=15, profile="standard", feature_costs=costs, max_cost=2.5)
     write_report(build_content(paid.fit(data)), tmp_path / "r.html")
     text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     cost = sum(costs[data.feature_names[j]] for j in paid.support_)
-    assert f"Its features cost {cost:g} of at most 2.5" in text
+    assert f"Cost of the features: {cost:g} of at most 2.5" in text
 
 
 def test_costs_are_told_feature_by_feature_and_group_by_group(halves):
@@ -303,8 +304,8 @@ def test_costs_are_told_feature_by_feature_and_group_by_group(halves):
     assert {name for _, _, features in content.costs for name in features} == used
     assert sum(cost for _, cost, _ in content.costs) == ranker.to_model().metrics["cost"]
     page = render(content)
-    assert "stable" in text_of(page), "how often features are chosen again is told also with costs"
-    assert "What it costs" in text_of(page)
+    assert "stable" in text_of(page), "selection frequencies are also shown with costs"
+    assert "Each row is paid once" in text_of(page)
     assert page == render(build_content(ranker))
     assert build_content(SparseRanker(4, **QUICK).fit(train)).costs == []
 
@@ -312,16 +313,15 @@ def test_costs_are_told_feature_by_feature_and_group_by_group(halves):
 def test_test_queries_come_first(fitted, halves):
     ranker, data = fitted
     found = evaluate(ranker.predict(data), data, ["ndcg@10", "map"], "standard")
-    content = build_content(ranker, choice="on old data", test=Unseen("test.txt", found, "ndcg@10"))
+    content = build_content(ranker, choice="on old data", test=ModelTest("test.txt", found, "ndcg@10"))
     mean, low, high = mean_with_interval(found.per_query["ndcg@10"])
     assert content.tested == (
-        f"Test NDCG@10 (standard profile): {mean:.4f}, 95 % interval {low:.4f} to {high:.4f}, over the "
-        f"{data.n_queries} queries of test.txt, which chose nothing: neither features nor weights nor this "
-        "model among others."
+        f"Test NDCG@10: {mean:.4f} (95 % CI {low:.4f} to {high:.4f}; {data.n_queries} queries of test.txt; "
+        "standard profile). Test data: used neither for fitting nor for selection."
     )
     text = text_of(render(content))
     assert text.index(content.tested) < text.index(content.headline[0])
-    assert "test.txt, test queries that chose nothing" in text
+    assert "test.txt (test data)" in text
 
 
 def test_the_interval_is_that_of_student():
@@ -378,7 +378,7 @@ def test_explorer_of_a_forward_selection_goes_by_the_number_of_features(tmp_path
     assert layout["annotations"][0]["x"] == layout["shapes"][0]["x0"] == len(ranker.support_)
     assert not any("α" in trace.get("hover", "") for trace in traces)
     text = text_of(page)
-    assert "To the right the number of features grows" in text
-    assert "with a ridge of" in text
+    assert "The number of features increases to the right" in text
+    assert "with ridge" in text
     assert "α" not in text
     assert 'aria-label="number of features"' in page

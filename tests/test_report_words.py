@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranksieve.errors import shortened
+from ranksieve.errors import short_list
 from ranksieve.report import certificate, percent
 from ranksieve.report.page import (
     MAX_ROWS,
     Column,
-    counted,
     difference,
     feature_table,
-    listed,
+    join_names,
     p_value,
     percent_text,
+    plural,
     share_text,
     signed,
     significance_answer,
@@ -26,16 +26,19 @@ from ranksieve.report.page import (
 
 @pytest.mark.parametrize(
     ("share", "words"),
-    [(9.2e-7, "0.000092 %"), (0.5, "50 %"), (1.234e-3, "0.12 %"), (2.7e-10, "0.000000027 %")],
-)
-def test_percent_has_no_exponent(share, words):
+    [
+        (9.2e-7, "9.2e-5 %"), (0.5, "50 %"), (1.234e-3, "0.12 %"), (2.7e-10, "2.7e-8 %"),
+        (1.2e-5, "0.0012 %"), (0.0, "0 %"), (1e-9, "1.0e-7 %"),
+    ],
+)  # fmt: skip
+def test_percent_has_two_digits(share, words):
     assert percent(share) == words
 
 
 def test_certificate_in_words():
-    assert certificate(9.2e-7) == "within 0.000092 % of the best possible objective"
-    assert certificate(0.0) == "equal to the best possible objective up to rounding"
-    assert certificate(0.37) == "not proved to be near the best possible objective (gap 37 %)"
+    assert certificate(9.2e-7) == "within 9.2e-5 % of the optimum"
+    assert certificate(0.0) == "optimal up to rounding"
+    assert certificate(0.37) == "not proven to be close to optimal (gap 37 %)"
     assert certificate(None).startswith("without a proof")
 
 
@@ -44,11 +47,11 @@ def test_numbers_in_words():
         "p < 0.0001", "p < 0.0001", "p = 0.012", "p = 1",
     ]  # fmt: skip
     assert [signed(v) for v in (0.5, -0.25, -1e-9, 0.0)] == ["+0.5000", "−0.2500", "0.0000", "0.0000"]
-    assert [counted(1, "query", "queries"), counted(2, "query", "queries")] == ["1 query", "2 queries"]
-    assert [listed([]), listed(["a"]), listed(["a", "b", "c"])] == ["", "a", "a, b and c"]
-    assert listed(["a", "b", "c", "d"], most=3) == "a, b and 2 more"
-    assert [shortened([], 2), shortened(["a", "b"], 2)] == ["", "a, b"]
-    assert shortened(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert [plural(1, "query", "queries"), plural(2, "query", "queries")] == ["1 query", "2 queries"]
+    assert [join_names([]), join_names(["a"]), join_names(["a", "b", "c"])] == ["", "a", "a, b and c"]
+    assert join_names(["a", "b", "c", "d"], most=3) == "a, b and 2 more"
+    assert [short_list([], 2), short_list(["a", "b"], 2)] == ["", "a, b"]
+    assert short_list(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert [weight_text(0.0), weight_text(-0.5), share_text(0.25), percent_text(0.5)] == [
         "0", "−0.5", "+0.2500", "50 %",
     ]  # fmt: skip
@@ -92,8 +95,8 @@ def test_queries_that_guided_the_choice_are_no_test():
     better = difference(theirs + 0.2 + 0.1 * np.resize([1.0, -1.0], 40), theirs)
     assert significance_answer(better).short == "significantly better"
     guided = significance_answer(better, guided=True)
-    assert guided.short == "no fair test here"
-    assert "choice was made on these queries" in guided.details
+    assert guided.short == "no fair test"
+    assert "model was selected on these queries" in guided.details
 
 
 def test_rows_are_sorted_and_bounded():

@@ -120,8 +120,8 @@ def test_summary_names_the_numbers(shop, content, page):
     two = {name: shop.pooled[name] for name in ("sparseranker", baseline)}
     (row,) = compare(two, baseline, ["ndcg@10"], alternative="greater").rows
     assert f"difference {signed(row.difference)}" in found.lead
-    assert f"p = {row.p_t:.2g} (paired t, one-sided)" in found.lead
-    assert f"randomisation p = {row.p_randomisation:.2g}" in found.lead
+    assert f"p = {row.p_t:.2g} (paired one-sided t-test)" in found.lead
+    assert f"p = {row.p_randomisation:.2g} (randomisation)" in found.lead
     assert f"of {len(shop.features)} features" in found.lead
     text = text_of(page)
     assert found.lead in text

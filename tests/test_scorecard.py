@@ -20,13 +20,14 @@ from ranksieve.model.score_functions import ForeignModel
 from ranksieve.objective import make_objective
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.report import content_of_model
-from ranksieve.report.choice_words import optimality
 from ranksieve.report.fit_page import render
+from ranksieve.report.sentences import optimality
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs
 from tests.refusals import refused_as, refused_data
 
 DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=5, docs_per_query=12, random_state=7)
+CONSTANT = DATA.replace_features(np.ones((DATA.n_docs, 6)))
 MODEL = rs.SparseRanker(max_features=5, families="forward", cv=2, profile="standard").fit(DATA).to_model()
 CARD = rs.make_scorecard(MODEL, DATA)
 
@@ -275,7 +276,7 @@ def test_missing_values_are_filled_as_before(policy):
     card = rs.make_scorecard(model, data)
     assert card.preparation.missing == model.preparation.missing.of(card.names)
     assert np.isfinite(card.predict(data)).all()
-    assert "if missing" in rs.card_text(card) or "A missing value counts as" in rs.card_text(card)
+    assert "if missing" in rs.card_text(card) or "Missing values are replaced by" in rs.card_text(card)
 
 
 def with_indicator():
@@ -384,10 +385,10 @@ def test_a_card_in_words():
         "  price         −4    50\n"
         "  bm25          +3   0.2\n"
         "\n"
-        'Divide each value by its "per", multiply by the points and add up: the higher the sum, the higher '
-        "the rank.\n"
+        'Score: divide each value by its "per", multiply by the points and add up. The highest score ranks '
+        "first.\n"
         "\n"
-        "For example document A of query shoes:\n"
+        "Example: document A of query shoes:\n"
         "  price    −4 × 150 ÷ 50   −12.0000\n"
         "  bm25    +3 × 0.9 ÷ 0.2   +13.5000\n"
         "  score                     +1.5000\n"
@@ -399,19 +400,19 @@ def test_fills_stand_on_the_card():
     text = rs.card_text(replace(SHOP_CARD, preparation=means))
     assert "  feature   points   per   if missing\n  price         −4    50        180.5\n" in text
     zero = rs.card_text(replace(SHOP_CARD, preparation=Preparation(MissingPolicy("zero"))))
-    assert "\nA missing value counts as 0.\n" in zero
+    assert "\nMissing values are replaced by 0.\n" in zero
 
 
 def test_the_certificate_in_words():
     proof = {"kind": "scorecard", "objective": 0.9012, "gap": 0.0019, "relative_gap": 0.002, "ridge": 0.1}
     assert optimality(proof, {}) == (
-        "Its training objective is 0.9012, at most 0.21 % above the best real-valued weights of these "
-        "features."
+        "Proven: the training objective, 0.9012, is at most 0.21 % above that of the best real-valued "
+        "weights for these features."
     )
     nothing = optimality({**proof, "gap": 0.95}, {})
-    assert "at most 0.95 above the best" in nothing
+    assert "at most 0.95 above that of the best" in nothing
     assert optimality({**proof, "kind": "other"}, {}).startswith(
-        "Its training objective of these features with"
+        "Proven: for these features, no other weights"
     )
 
 
@@ -421,7 +422,7 @@ def test_the_page_of_a_card_shows_it():
     assert "<h2>Scorecard</h2>" in page
     for name, points in CARD.card.points.items():
         assert any(line.split()[:1] == [name] and str(abs(points)) in line for line in page.splitlines())
-    assert "above the best real-valued weights of these features." in page
+    assert "above that of the best real-valued weights for these features." in page
     assert f"{evaluation.mean['ndcg@10']:.4f}" in page
     assert "<h2>Scorecard</h2>" not in render(content_of_model(MODEL, title="No card"))
 
@@ -440,8 +441,8 @@ make = rs.make_scorecard
         (lambda: make(MODEL, DATA.X), ("data", DATA.X)),
         (lambda: make(MODEL, DATA.select_features([0])), "lack 4"),
         (lambda: make(MODEL, rs.Dataset(DATA.X, np.zeros(DATA.n_docs), DATA.qid)), "no pair"),
-        (lambda: make(MODEL, DATA.replace_features(np.ones((DATA.n_docs, 6)))), "better than none"),
-        (lambda: make(plain_model(6), DATA.replace_features(np.ones((DATA.n_docs, 6)))), "better than none"),
+        (lambda: make(MODEL, CONSTANT), "lower the training objective"),
+        (lambda: make(plain_model(6), CONSTANT), "lower the training objective"),
         (lambda: make(plain_model(6), missing_data()), "is missing"),
         *((lambda n=n: make(MODEL, DATA, n), ("levels", n)) for n in (0, -1, 100, 2.5, "9", True, None)),
         (lambda: make(MODEL, DATA, units={"f99": 1.0}), ("units", {"f99": 1.0})),

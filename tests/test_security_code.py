@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import ranksieve
-from ranksieve._util.files import LONGEST, MOST_BYTES
+from ranksieve._util.files import MAX_INTEGER_DIGITS, MAX_NAME_BYTES
 from ranksieve.io import text_files
 from ranksieve.io import text_files as unpacking
 from tests.conftest import ROOT
 
-ALWAYS = unpacking.ALWAYS // 2**20
+ALWAYS = unpacking.ALWAYS_ALLOWED_BYTES // 2**20
 SOURCE = Path(ranksieve.__file__).parent
 MODULES = {  # that can run what a file says, start programs, open connections or unpack archives
     "pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "yaml", "xml", "subprocess", "socket",
@@ -125,8 +125,8 @@ def test_the_page_names_tests_that_exist():
 
 def test_the_page_names_the_bounds():
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-    assert f"{unpacking.MOST_TIMES} times what was read of it, once that is over {ALWAYS} MiB" in page
-    assert f"numbers of {unpacking.MOST_TIMES_BY_COLUMN:,} times the size of the file" in page
-    assert f"| a line of LETOR text | {text_files.LONGEST_LINE // 2**20} MiB |" in page
-    assert f"names over {MOST_BYTES} bytes are refused" in " ".join(page.split())
-    assert f"| {LONGEST} digits |" in page
+    assert f"{unpacking.MAX_GZIP_RATIO} times what was read of it, once that is over {ALWAYS} MiB" in page
+    assert f"numbers of {unpacking.MAX_PARQUET_RATIO:,} times the size of the file" in page
+    assert f"| a line of LETOR text | {text_files.MAX_LINE_BYTES // 2**20} MiB |" in page
+    assert f"names over {MAX_NAME_BYTES} bytes are refused" in " ".join(page.split())
+    assert f"| {MAX_INTEGER_DIGITS} digits |" in page

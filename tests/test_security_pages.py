@@ -13,9 +13,9 @@ from papers.bench import bench, load_results
 from papers.page import write_page
 
 import ranksieve as rs
-from ranksieve.cli.subset import how_measured, subset_data
+from ranksieve.cli.subset import measured_on, subset_data
 from ranksieve.io.folds import Fold
-from ranksieve.rankers.best_subset import held_out_sizes
+from ranksieve.rankers.best_subset import evaluate_sizes
 from ranksieve.report import build_content, write_report
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.frontier_page import frontier_page, frontier_steps
@@ -79,11 +79,11 @@ def pages(tmp_path_factory) -> dict[str, Page]:
     drops, worst = rs.feature_importance(card, data), rs.worst_queries(card.predict(data), data)
     explained = [rs.explain_query(card, data, one.query) for one in worst[:3]]
     sizes = rs.BestSubset(time_limit=0.2).fit_sizes([1, 2], data.select_features(np.arange(12)))
-    measured, folds = held_out_sizes(sizes, data.select_features(np.arange(12)), None)
+    measured, folds = evaluate_sizes(sizes, data.select_features(np.arange(12)), None)
     figures, found = rs.describe(data), rs.inspect_features(data)
     inspected = {**figures.to_dict(), "remarks": remarks(figures, found, [NAMES[0]]), "texts": [NAMES[0]]}
     few = rs.frontier(data, feature_costs=costs, **QUICK).to_dict()
-    by_size = subset_data(sizes, measured, how_measured(MARKUP[0], folds))
+    by_size = subset_data(sizes, measured, measured_on(MARKUP[0], folds))
     texts = {
         "explain": explain_page(ExplainPage(MARKUP[0], card, "", drops, worst, explained)),
         "frontier": frontier_page(few),

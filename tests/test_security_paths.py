@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 import ranksieve as rs
-from ranksieve._util.files import fault_of_file_name
+from ranksieve._util.files import file_name_problem
 from ranksieve.experiment.benching import bench
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.io.folder import is_folder_dataset
@@ -32,12 +32,12 @@ def all_files(folder):
 
 @pytest.mark.parametrize("name", ["shop", "MQ2008 (small)", "l0.5", "名", "x" * 200, "common", "console.log"])
 def test_names_that_files_can_have(name):
-    assert fault_of_file_name(name) is None
+    assert file_name_problem(name) is None
 
 
 @pytest.mark.parametrize("name", PATHS)
 def test_names_that_no_file_gets(name):
-    assert fault_of_file_name(name)
+    assert file_name_problem(name)
 
 
 def test_no_name_leads_out_of_the_results(synthetic_folds, tmp_path):

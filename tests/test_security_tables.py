@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.output import harmless, say, table, words
-from ranksieve.experiment.tables import Table, count, csv_text, latex, markdown, number, word
+from ranksieve.cli.output import escape_controls, print_stderr, print_text, table
+from ranksieve.experiment.tables import (
+    ResultTable,
+    count_cell,
+    csv_text,
+    latex,
+    markdown,
+    number_cell,
+    text_cell,
+)
 from tests.hostile import CONTROLS, FORMULAS, HALVES, MARKUP, SHOWN
 from tests.refusals import refused_data
 
@@ -22,8 +30,8 @@ NAMES = (*SHOWN, *CONTROLS)
 
 
 def table_of(names):
-    rows = tuple((word(name), number(-0.25), count(3)) for name in names)
-    return Table("t", f"data {names[0]}", (names[-1], "N@1", "n"), rows, "note")
+    rows = tuple((text_cell(name), number_cell(-0.25), count_cell(3)) for name in names)
+    return ResultTable("t", f"data {names[0]}", (names[-1], "N@1", "n"), rows, "note")
 
 
 def cells_of(names):
@@ -93,8 +101,8 @@ def test_a_name_that_fits_in_no_header_is_refused(name, tmp_path):
 
 def test_terminals_get_no_commands_from_names(capsys):
     for name in (*NAMES, *HALVES, "\x1b]0;title\x07", "\x1b[2J", "right\u202eleft"):
-        words(name)
-        say(name)
+        print_text(name)
+        print_stderr(name)
         table([name], [[name]], title=name)
     shown = "".join(capsys.readouterr())
     assert not set(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown))
@@ -105,9 +113,9 @@ def test_no_character_that_hides_or_turns_text_reaches_a_terminal(capsys):
     unseen = [one for one in map(chr, range(sys.maxunicode + 1)) if category(one) in ("Cf", "Zl", "Zp")]
     assert {"\u200e", "\u200f", "\u061c", "\u200b", "\ufeff", "\U000e0041"} <= set(unseen)
     for character in unseen:
-        assert harmless(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
-    words("price\u200f\u061c")
-    say("price\u200e")
+        assert escape_controls(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
+    print_text("price\u200f\u061c")
+    print_stderr("price\u200e")
     table(["price\u2069"], [["\u200fprice"]], title="\u061cprices")
     shown = "".join(capsys.readouterr())
     assert not set(unseen) & set(shown)
@@ -115,4 +123,4 @@ def test_no_character_that_hides_or_turns_text_reaches_a_terminal(capsys):
 
 
 def test_plain_words_are_left_alone():
-    assert harmless("ä 名 😀 a\tb\nc [bold]x[/bold]") == "ä 名 😀 a\tb\nc [bold]x[/bold]"
+    assert escape_controls("ä 名 😀 a\tb\nc [bold]x[/bold]") == "ä 名 😀 a\tb\nc [bold]x[/bold]"

@@ -253,11 +253,11 @@ def test_bounds_on_gain_and_rise_hold(seed, C):
     for j in np.random.default_rng(seed).permutation(6)[:4]:
         for other in set(range(6)) - set(subset.columns):
             gain = subset.value - criterion.grow(subset, other).value
-            assert -1e-9 <= gain <= criterion.most_gain(subset)[other] + 1e-9
+            assert -1e-9 <= gain <= criterion.max_decrease(subset)[other] + 1e-9
         subset = criterion.grow(subset, int(j))
         for i, member in enumerate(subset.columns):
             rise = criterion.shrink(subset, member).value - subset.value
-            assert rise >= criterion.least_rise(subset)[i] - 1e-9
+            assert rise >= criterion.min_increase(subset)[i] - 1e-9
 
 
 def literal_fbpc(value, d, K, eps):
@@ -350,7 +350,7 @@ def test_fbpcrank_around_a_ranker(data):
 
 
 def test_fbpcrank_around_a_ranker_that_learns_nothing(data):
-    with pytest.warns(UserWarning, match="FBPCRank chose no feature"):
+    with pytest.warns(UserWarning, match="FBPCRank selected no feature"):
         assert len(FBPCRank(SparseRankSVM(alpha=10.0)).fit(data).selected_) == 0
 
 
@@ -362,7 +362,7 @@ def test_fbpcrank_can_leave_the_base_to_the_second_stage(data):
 
 
 def test_when_no_feature_is_worth_eps(data):
-    with pytest.warns(UserWarning, match="FBPCRank chose no feature, .* C=1"):
+    with pytest.warns(UserWarning, match="FBPCRank selected no feature, .* C=1"):
         fitted = FBPCRank(tol=0.9).fit(data)
     assert not fitted.get_support().any()
     assert not fitted.predict(data).any()

@@ -26,8 +26,8 @@ from ranksieve.baselines import (
     boosting,
 )
 from ranksieve.baselines.filters import k_means, quality
-from ranksieve.baselines.rls import LeftOut, centred_rows
-from ranksieve.baselines.wrappers import NOTHING, Ascent, Weighted, best_first, split_queries
+from ranksieve.baselines.rls import LeaveQueryOut, centred_rows
+from ranksieve.baselines.wrappers import EMPTY_SET, CoordinateAscent, WeightedSet, best_first, split_queries
 from ranksieve.data.dataset import Dataset
 from ranksieve.io import read_letor
 from ranksieve.metrics import evaluate
@@ -104,7 +104,7 @@ def left_out_error(data, columns, alpha, weight):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_left_out_errors_are_those_of_refits(data, alpha, weighted):
     weight = np.random.default_rng(1).random(data.n_queries) + 0.1 if weighted else np.ones(data.n_queries)
-    left_out, chosen = LeftOut(data, np.arange(8), weight, alpha), []
+    left_out, chosen = LeaveQueryOut(data, np.arange(8), weight, alpha), []
     for j in (5, 1, 0, 7):
         expected = [left_out_error(data, [*chosen, i], alpha, weight) for i in range(8) if i not in chosen]
         found = [error for i, error in enumerate(left_out.errors()) if i not in chosen]
@@ -445,26 +445,26 @@ def explorer(values, taken):
 
 
 def node(columns, values):
-    return Weighted(columns, np.empty(0), values[columns])
+    return WeightedSet(columns, np.empty(0), values[columns])
 
 
 def test_best_first_search_by_hand():
     """∅, then 0 (.5), then 0 and 1 (.45, no better), then 0, 1 and 2 (.9): better than all before."""
     taken = []
-    found = best_first(NOTHING, explorer(TOWN, taken), 2, 0.0)
+    found = best_first(EMPTY_SET, explorer(TOWN, taken), 2, 0.0)
     assert taken == [(), (0,), (0, 1), (0, 1, 2), (1, 2), (1,)]
     assert found.columns == (0, 1, 2)
 
 
 def test_best_first_search_ends_with_its_patience():
     taken = []
-    assert best_first(NOTHING, explorer(TOWN, taken), 1, 0.0).columns == (0,)
+    assert best_first(EMPTY_SET, explorer(TOWN, taken), 1, 0.0).columns == (0,)
     assert taken == [(), (0,), (0, 1)]
 
 
 def test_what_is_not_better_by_eps_does_not_count():
     taken = []
-    assert best_first(NOTHING, explorer(TOWN, taken), 3, 0.5).columns == (0,)
+    assert best_first(EMPTY_SET, explorer(TOWN, taken), 3, 0.5).columns == (0,)
     assert taken == [(), (0,), (0, 1), (0, 1, 2), (1, 2)]
 
 
@@ -473,7 +473,7 @@ def test_best_first_search_of_everything_finds_the_best():
     for _ in range(20):
         sets = [each for size in (1, 2, 3) for each in combinations(range(3), size)]
         values = dict(zip(sets, rng.random(7), strict=True))
-        assert best_first(NOTHING, explorer(values, []), 100, 0.0).value == max(values.values())
+        assert best_first(EMPTY_SET, explorer(values, []), 100, 0.0).value == max(values.values())
 
 
 @pytest.mark.parametrize("profile", ["letor", "standard"])
@@ -481,7 +481,7 @@ def test_best_first_search_of_everything_finds_the_best():
 def test_values_along_a_line_are_those_of_evaluate(data, profile, cutoff):
     rounded = Dataset(np.round(data.X, 1), data.y, data.qid, profile=profile)  # with ties
     weight = np.random.default_rng(0).random(data.n_queries)
-    ascent = Ascent(rounded, np.arange(8), cutoff, weight)
+    ascent = CoordinateAscent(rounded, np.arange(8), cutoff, weight)
     scores, steps = rounded.X[:, 0], np.array([-2.0, 0.0, 0.5])
     (found,) = ascent._along(rounded.queries.group(scores), np.array([3]), steps[None])
     for step, value in zip(steps, found, strict=True):
@@ -506,12 +506,12 @@ def test_sets_have_the_values_of_their_weights(data):
 
 
 def test_no_step_of_one_weight_improves_a_set(data):
-    ascent = Ascent(data, np.arange(8), 5, np.ones(data.n_queries))
+    ascent = CoordinateAscent(data, np.arange(8), 5, np.ones(data.n_queries))
     w = np.array([1.0, -0.2, 0.3])
-    start = Weighted((0, 1, 2), w, ndcg(data, np.append(w, np.zeros(5))))
-    done = ascent.improved(start)
+    start = WeightedSet((0, 1, 2), w, ndcg(data, np.append(w, np.zeros(5))))
+    done = ascent.improve(start)
     assert done.value > start.value
-    assert ascent.improved(done).value == done.value
+    assert ascent.improve(done).value == done.value
     assert ndcg(data, np.append(done.w, np.zeros(5))) == pytest.approx(done.value, abs=1e-12)
 
 

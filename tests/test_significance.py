@@ -307,4 +307,4 @@ def test_no_shared_metric():
     b = Evaluation({}, {"mrr": np.ones(2)}, a.query_ids, a.profile, a.empty)
     with refused_data() as info:
         compare({"a": a, "b": b})
-    assert "share no metric" in info.value.reason
+    assert "no metric in common" in info.value.reason

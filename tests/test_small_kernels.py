@@ -9,7 +9,7 @@ import pytest
 
 from ranksieve.baselines.kernels import dcg_along
 from ranksieve.kernels.linear import descend
-from ranksieve.kernels.listmle import _share_levels
+from ranksieve.kernels.listmle import _level_softmax
 from ranksieve.kernels.pairs import sort_by_key
 
 
@@ -95,9 +95,9 @@ def test_descent_stops_after_so_many_sweeps_or_when_little_moves():
 
 
 def test_shares_of_levels_by_hand():
-    """log Σ m·e^t of each level, and the share of each document; one without mass has none."""
+    """log Σ v·e^t of each level, and the share of each document; weight 0 has none."""
     log_sum, peak, softmax = np.empty(2), np.empty(2), np.full(5, np.nan)
-    t, mass = np.log([1.0, 3.0, 9.0, 5.0, 2.0]), np.array([1.0, 1.0, 0.0, 2.0, 5.0])
-    _share_levels(t, np.array([0, 0, 0, 1, 1]), mass, 0, 5, 2, log_sum, peak, softmax)
+    t, weight = np.log([1.0, 3.0, 9.0, 5.0, 2.0]), np.array([1.0, 1.0, 0.0, 2.0, 5.0])
+    _level_softmax(t, np.array([0, 0, 0, 1, 1]), weight, 0, 5, 2, log_sum, peak, softmax)
     np.testing.assert_allclose(log_sum, np.log([4.0, 20.0]), rtol=1e-14)
     np.testing.assert_allclose(softmax, [0.25, 0.75, 0.0, 0.5, 0.5], rtol=1e-14)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from ranksieve.choice.decide import best, one_standard_error, tied_with
 from ranksieve.choice.families import DEFAULT_FAMILIES
 from ranksieve.choice.folds import Folds
-from ranksieve.choice.held_out import averaged, standard_error
+from ranksieve.choice.held_out import average_over, standard_error
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import Evaluator, evaluate
 from ranksieve.objective import make_objective
@@ -19,7 +19,7 @@ from ranksieve.prepare.missing import FILLS
 from ranksieve.prepare.scaling import NORMALISATIONS
 from ranksieve.rankers import SparseRanker
 from ranksieve.rankers.frontier import frontier
-from ranksieve.rankers.sparse_ranker import REPEATS
+from ranksieve.rankers.sparse_ranker import CV_REPEATS
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
@@ -73,14 +73,14 @@ def test_a_coarse_grid_that_jumps_over_the_budget_leaves_forward_selection(train
 def test_cross_validation_holds_out_whole_queries(train):
     """Each query's held-out value is that of models fitted without it, up to one Newton step."""
     fitted = SparseRanker(metric="ndcg@5", cv=4, random_state=3, families=("l1",)).fit(train)
-    folds = Folds(fitted.preparation_.for_learning(train), 4, REPEATS, 3)
+    folds = Folds(fitted.preparation_.for_learning(train), 4, CV_REPEATS, 3)
     values = np.zeros((len(fitted.choice_.family), train.n_queries))
     for queries in folds.queries:
         others = np.setdiff1d(np.arange(train.n_queries), queries)
         exact = sparse_path(folds._data.select_queries(others), alphas=fitted.choice_.family.strengths)
         held_out = folds._data.select_queries(queries)
         measured = Evaluator(held_out, "standard").evaluate_many(held_out.X @ exact.coefs.T, "ndcg@5")
-        values[:, queries] += measured / len(folds.dealings)
+        values[:, queries] += measured / len(folds.splits)
     chosen = values.mean(axis=1)[fitted.choice_.family.n_nonzero >= 1]
     reported = fitted.choice_.validation.values.mean(axis=1)[fitted.choice_.family.n_nonzero >= 1]
     np.testing.assert_allclose(reported, chosen, atol=0.005)
@@ -107,8 +107,8 @@ def test_much_validation_data_is_enough(train, monkeypatch):
 def test_values_are_averaged_over_neighbours():
     values = np.array([[0.0, 1.0], [1.0, 1.0], [5.0, 4.0], [0.0, 0.0]])
     near = np.abs(np.subtract.outer(np.arange(4), np.arange(4))) <= 1
-    np.testing.assert_allclose(averaged(values, near), [[0.5, 1.0], [2.0, 2.0], [2.0, 5 / 3], [2.5, 2.0]])
-    np.testing.assert_array_equal(averaged(values, np.eye(4, dtype=bool)), values)
+    np.testing.assert_allclose(average_over(values, near), [[0.5, 1.0], [2.0, 2.0], [2.0, 5 / 3], [2.5, 2.0]])
+    np.testing.assert_array_equal(average_over(values, np.eye(4, dtype=bool)), values)
 
 
 def test_a_point_without_features_is_nobodys_neighbour(train):
@@ -144,7 +144,7 @@ def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv)
 
 
 def test_folds_of_a_forward_selection_are_not_fitted_one_by_one(train, monkeypatch):
-    monkeypatch.setattr("ranksieve.choice.folds.Folds.left", None)
+    monkeypatch.setattr("ranksieve.choice.folds.Folds.objective_without", None)
     ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
     assert ranker.n_folds_ == 3
     without = ranker.choice_.families[0].fold_coefs != 0
@@ -239,7 +239,7 @@ def test_all_columns_constant(train):
     flat = Dataset(np.ones((train.n_docs, 3)), train.y, train.qid)
     with refused_data() as info:
         SparseRanker().fit(flat)
-    assert "no feature tells" in info.value.reason
+    assert "no feature distinguishes any pair" in info.value.reason
 
 
 def test_unknown_families(train):

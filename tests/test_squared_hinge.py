@@ -113,11 +113,11 @@ def test_a_line_leaves_the_point_it_starts_from_as_it_is():
     before = deepcopy(at.state)
     slopes = bound.line(at, s, rng.normal(size=40))
     slopes(5.0)
-    for name in ("uppers", "above", "active"):
+    for name in ("better", "active_better", "active_pairs"):
         np.testing.assert_array_equal(getattr(at.state, name), getattr(before, name))
 
 
-@pytest.mark.parametrize("n_labels", [3, 20])  # lists of upper documents, and the order of all
+@pytest.mark.parametrize("n_labels", [3, 20])  # lists of better documents, and the order of all
 def test_scores_that_overflow_come_to_an_end(n_labels):
     """Centring ±1e308 overflows: the value is not a number, and nothing is read out of bounds."""
     rng = np.random.default_rng(0)

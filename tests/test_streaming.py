@@ -64,9 +64,9 @@ def weights(seed, n_used):
 def test_every_operation_has_the_bits_of_memory(on_disk, dtype, n_used, kept):
     data = draw(dtype)
     memory, disk = make_objective(data), make_objective(on_disk(data))
-    assert len(memory.features.far) >= 2
+    assert len(memory.features.centred) >= 2
     w, columns = weights(n_used, n_used), np.array([1, 3, 4, 11, 17])
-    np.testing.assert_array_equal(memory.features.reach, disk.features.reach)
+    np.testing.assert_array_equal(memory.features.max_abs, disk.features.max_abs)
     scores = [objective.scores(w) for objective in (memory, disk)]
     for objective in (memory, disk):
         objective.features.keep(np.array(kept, dtype=np.int64))
@@ -194,7 +194,7 @@ def test_arrays_of_the_latest_point_alone(monkeypatch):
     """Points that have been left compute theirs again, to the same bits."""
     data = draw()
     plain = make_objective(data)
-    monkeypatch.setattr(squared_hinge, "MANY_DOCUMENTS", 0)
+    monkeypatch.setattr(squared_hinge, "MAX_CACHED_DOCUMENTS", 0)
     lean = make_objective(data)
     ws = [weights(seed, 5) for seed in range(3)]
     points, expected = [lean.evaluate(w) for w in ws], [plain.evaluate(w) for w in ws]
@@ -220,7 +220,7 @@ def test_rankers_learn_the_same_from_disk(on_disk, method):
 
 @pytest.mark.parametrize("in_memory", [0, 2**28])
 def test_the_flagship_chooses_the_same_from_disk(on_disk, monkeypatch, in_memory):
-    monkeypatch.setattr(disk_dataset, "IN_MEMORY", in_memory)
+    monkeypatch.setattr(disk_dataset, "MAX_MEMORY_BYTES", in_memory)
     monkeypatch.setattr(disk_dataset, "PART_ROWS", 300)
     data = draw()
     ours, theirs = (rs.SparseRanker(max_features=4).fit(one) for one in (data, on_disk(data)))
@@ -240,7 +240,7 @@ def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch, tmp_
         written.append(list(folder.iterdir()))
 
     monkeypatch.setattr("ranksieve.data.disk.write_block", write)
-    monkeypatch.setattr(disk_dataset, "IN_MEMORY", 0)
+    monkeypatch.setattr(disk_dataset, "MAX_MEMORY_BYTES", 0)
     data = draw()
     disk, order = on_disk(data), np.random.default_rng(0).permutation(data.n_queries)[:25]
     ours, theirs = data.in_query_order(order), disk.in_query_order(order)
@@ -258,7 +258,7 @@ def test_a_full_disk_for_temporary_files(on_disk, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("ranksieve.data.disk.write_block", full)
-    monkeypatch.setattr(disk_dataset, "IN_MEMORY", 0)
+    monkeypatch.setattr(disk_dataset, "MAX_MEMORY_BYTES", 0)
     disk = on_disk(draw())
     with pytest.raises(OSError, match="TMPDIR"):
         disk.in_query_order(np.arange(5))
@@ -290,5 +290,5 @@ def test_a_file_that_lacks_its_end(on_disk, tmp_path):
 def test_one_solve_of_many_documents_is_that_of_few(monkeypatch):
     data = draw()
     expected = ProxNewton(1e-9).solve(Problem(make_objective(data), L1(0.01))).w
-    monkeypatch.setattr(squared_hinge, "MANY_DOCUMENTS", 0)
+    monkeypatch.setattr(squared_hinge, "MAX_CACHED_DOCUMENTS", 0)
     np.testing.assert_array_equal(ProxNewton(1e-9).solve(Problem(make_objective(data), L1(0.01))).w, expected)

@@ -35,18 +35,21 @@ def region(inside="", free="01234"):
 
 def test_regions_by_hand():
     here = region("0", "1234")
-    for found, inside, free in ((here.holding(2), "02", "134"), (here.lacking([1, 2]), "0", "34")):
+    for found, inside, free in (
+        (here.with_features(2), "02", "134"),
+        (here.without_features([1, 2]), "0", "34"),
+    ):
         np.testing.assert_array_equal(found.inside, region(inside).inside)
         np.testing.assert_array_equal(found.free, region(free=free).free)
     np.testing.assert_array_equal(here.free, region(free="1234").free)  # as it was
 
 
-def test_places_money_and_prices_by_hand():
+def test_slots_and_costs_by_hand():
     here = region("0", "1234")
-    assert (DEAR.places(here), DEAR.money(here)) == (2, 3.0)
-    np.testing.assert_array_equal(DEAR.prices(here), [0.0, 0.0, 1.0, 4.0, 0.0])
-    assert sets_of(3).money(here) == np.inf
-    np.testing.assert_array_equal(sets_of(3).prices(here), np.zeros(5))
+    assert (DEAR.slots(here), DEAR.remaining_cost(here)) == (2, 3.0)
+    np.testing.assert_array_equal(DEAR.added_costs(here), [0.0, 0.0, 1.0, 4.0, 0.0])
+    assert sets_of(3).remaining_cost(here) == np.inf
+    np.testing.assert_array_equal(sets_of(3).added_costs(here), np.zeros(5))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_places_money_and_prices_by_hand():
     ],
 )
 def test_what_a_region_can_still_hold(allowed, inside, free, left):
-    narrowed = allowed.narrowed(region(inside, free))
+    narrowed = allowed.narrow(region(inside, free))
     np.testing.assert_array_equal(narrowed.free, region(free=left).free)
     np.testing.assert_array_equal(narrowed.inside, region(inside).inside)
 
@@ -79,17 +82,17 @@ def test_what_a_region_can_still_hold(allowed, inside, free, left):
     ],
 )
 def test_what_is_possible_and_whether_all_fits(allowed, inside, free, possible, fit):
-    assert allowed.possible(region(inside, free)) == possible
+    assert allowed.is_feasible(region(inside, free)) == possible
     assert allowed.all_fit(region(inside, free)) == fit
 
 
 def test_a_set_is_filled_by_worth():
     worth = np.array([1.0, 2.0, 3.0, 5.0, 4.0])
-    assert sets_of(3).filled(region("0", "124"), worth).tolist() == [0, 2, 4]
-    assert sets_of(5).filled(region("0", "12"), worth).tolist() == [0, 1, 2]
-    assert DEAR.filled(region(), worth).tolist() == [2, 3, 4]
-    assert sets_of(3, COSTS, 4.0).filled(region(), worth).tolist() == [3, 4]  # neither 2 nor 1 fits beside 3
-    assert sets_of(3, COSTS, 6.0).filled(region("0", "1234"), worth).tolist() == [0, 3, 4]
+    assert sets_of(3).fill(region("0", "124"), worth).tolist() == [0, 2, 4]
+    assert sets_of(5).fill(region("0", "12"), worth).tolist() == [0, 1, 2]
+    assert DEAR.fill(region(), worth).tolist() == [2, 3, 4]
+    assert sets_of(3, COSTS, 4.0).fill(region(), worth).tolist() == [3, 4]  # neither 2 nor 1 fits beside 3
+    assert sets_of(3, COSTS, 6.0).fill(region("0", "1234"), worth).tolist() == [0, 3, 4]
 
 
 def sums(allowed, here, a):
@@ -108,14 +111,14 @@ def sums(allowed, here, a):
 @pytest.mark.parametrize(("inside", "free"), [("", "01234"), ("1", "0234"), ("13", "024"), ("4", "12")])
 def test_the_largest_sums(allowed, inside, free):
     """By count they are exact, within costs they are bounds, exact where all features fit."""
-    here = allowed.narrowed(region(inside, free))
+    here = allowed.narrow(region(inside, free))
     exact = allowed.budget.costs is None or allowed.all_fit(here)
     for a in np.random.default_rng(7).integers(1, 64, (6, 5)) / 8.0:
-        most, found = allowed.most(a, here), list(sums(allowed, here, a))
+        bound, found = allowed.max_sums(a, here), list(sums(allowed, here, a))
         with_each = [max((s for chosen, s in found if j in chosen), default=-np.inf) for j in range(5)]
         without = [max((s for chosen, s in found if j not in chosen), default=-np.inf) for j in range(5)]
         true = np.array([max((s for _, s in found), default=-np.inf), *with_each, *without])
-        bounds = np.array([most.total, *most.joined, *most.left])
+        bounds = np.array([bound.total, *bound.with_each, *bound.without_each])
         assert np.all(bounds >= true - 1e-12)
         if exact:
             np.testing.assert_array_equal(bounds, true)
@@ -123,10 +126,10 @@ def test_the_largest_sums(allowed, inside, free):
 
 def test_bounds_within_costs_by_hand():
     """The units {0, 1}, {2}, {3}, {4} are worth 6, 1, 8, 1 for 2, 1, 4, 0; places are many."""
-    most = sets_of(4, COSTS, 5.0).most(np.array([2.0, 4.0, 1.0, 8.0, 1.0]), region())
-    assert most.total == 1.0 + 6.0 + 0.75 * 8.0  # 4, the pair, and of 3 what is left buys: 2 per cost
-    np.testing.assert_array_equal(most.joined, [13.0, 13.0, 12.0, 13.0, 13.0])
-    np.testing.assert_array_equal(most.left, [11.0, 11.0, 13.0, 13.0, 12.0])
+    bound = sets_of(4, COSTS, 5.0).max_sums(np.array([2.0, 4.0, 1.0, 8.0, 1.0]), region())
+    assert bound.total == 1.0 + 6.0 + 0.75 * 8.0  # 4, the pair, and of 3 what is left buys: 2 per cost
+    np.testing.assert_array_equal(bound.with_each, [13.0, 13.0, 12.0, 13.0, 13.0])
+    np.testing.assert_array_equal(bound.without_each, [11.0, 11.0, 13.0, 13.0, 12.0])
 
 
 def least_lagrangian(allowed, a):
@@ -145,13 +148,13 @@ def test_bounds_within_costs_are_the_least_of_their_kind(size, max_cost):
     allowed = sets_of(size, COSTS, max_cost)
     everything = region()
     for a in np.random.default_rng(8).exponential(size=(2, 5)):
-        assert allowed.most(a, everything).total == pytest.approx(least_lagrangian(allowed, a), rel=1e-7)
+        assert allowed.max_sums(a, everything).total == pytest.approx(least_lagrangian(allowed, a), rel=1e-7)
 
 
 def test_no_set_is_in_an_impossible_region():
-    most = sets_of(1).most(np.ones(5), region("01", "2"))
-    assert most.total == -np.inf
-    np.testing.assert_array_equal((most.joined, most.left), np.full((2, 5), -np.inf))
+    bound = sets_of(1).max_sums(np.ones(5), region("01", "2"))
+    assert bound.total == -np.inf
+    np.testing.assert_array_equal((bound.with_each, bound.without_each), np.full((2, 5), -np.inf))
 
 
 def test_the_least_of_a_convex_function():

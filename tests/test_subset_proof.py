@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranksieve.subset.allowed import Region
-from ranksieve.subset.proof import Node, Proof, proven_bound, screened
+from ranksieve.subset.proof import Node, Proof, proven_bound, screen
 from ranksieve.subset.relaxation import Bounds
 from tests.refusals import refused_data
 
@@ -20,7 +20,7 @@ def known(*by_node):
     """A relaxation whose bounds (of all, with each feature, without each) go by the weight of feature 0."""
     return SimpleNamespace(
         objective=SimpleNamespace(n_features=3, evaluate=lambda w: w),
-        allowed=SimpleNamespace(narrowed=lambda region: region),
+        allowed=SimpleNamespace(narrow=lambda region: region),
         bounds=lambda w, region: Bounds(*(np.array(part) for part in by_node[int(w[0])])),
     )
 
@@ -53,13 +53,13 @@ def test_a_damaged_line_is_named(damaged):
 
 def test_what_a_bound_leaves_open():
     """Feature 0 must be out, feature 1 in, and of feature 2 nothing is known."""
-    left, closed = screened(ALL, Bounds(1.0, np.array([8.0, 2.0, 7.9]), np.array([2.0, 8.0, 1.0])), 8.0)
+    left, closed = screen(ALL, Bounds(1.0, np.array([8.0, 2.0, 7.9]), np.array([2.0, 8.0, 1.0])), 8.0)
     assert left.inside.tolist() == [False, True, False]
     assert left.free.tolist() == [False, False, True]
     assert closed == 8.0
-    _, closed = screened(ALL, Bounds(1.0, np.zeros(3), np.zeros(3)), 8.0)
+    _, closed = screen(ALL, Bounds(1.0, np.zeros(3), np.zeros(3)), 8.0)
     assert closed == np.inf
-    both, closed = screened(ALL, Bounds(1.0, np.array([9.0, 0.0, 0.0]), np.array([12.0, 0.0, 0.0])), 8.0)
+    both, closed = screen(ALL, Bounds(1.0, np.array([9.0, 0.0, 0.0]), np.array([12.0, 0.0, 0.0])), 8.0)
     assert (both.inside.tolist(), both.free.tolist(), closed) == ([False] * 3, [False, True, True], 9.0)
 
 

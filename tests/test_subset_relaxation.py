@@ -23,12 +23,12 @@ def test_bounds_that_are_known_too_and_those_of_a_part():
     bounds = Bounds(2.0, np.array([1.0, 5.0, 3.0, 4.0]), np.array([6.0, 2.0, 3.0, 1.0]))
     raised = bounds.at_least(3.0)
     assert raised.least == 3.0
-    np.testing.assert_array_equal((raised.joined, raised.left), ([3, 5, 3, 4], [6, 3, 3, 3]))
+    np.testing.assert_array_equal((raised.with_each, raised.without_each), ([3, 5, 3, 4], [6, 3, 3, 3]))
     assert bounds.at_least(1.0).least == 2.0
     part = bounds.over(region([0], [1, 2]))
     assert part.least == 2.0
-    np.testing.assert_array_equal(part.joined, [1, 5, 3, np.inf])
-    np.testing.assert_array_equal(part.left, [np.inf, 2, 3, 1])
+    np.testing.assert_array_equal(part.with_each, [1, 5, 3, np.inf])
+    np.testing.assert_array_equal(part.without_each, [np.inf, 2, 3, 1])
 
 
 def test_what_a_point_proves_by_hand():
@@ -43,8 +43,8 @@ def test_what_a_point_proves_by_hand():
     here, point = region([], [0, 1, 2]), SimpleNamespace(slack=1.25, value=0.75)
     bounds = relaxation.bounds(point, here)
     assert bounds.least == 1.0 / 13.25
-    np.testing.assert_array_equal(bounds.joined, [1.0 / 2.0, 1.0, 1.0 / 13.25, np.inf])
-    np.testing.assert_array_equal(bounds.left, [1.0 / 13.25, 1.0 / 13.25, 1.0 / 2.0, 1.0 / 13.25])
+    np.testing.assert_array_equal(bounds.with_each, [1.0 / 2.0, 1.0, 1.0 / 13.25, np.inf])
+    np.testing.assert_array_equal(bounds.without_each, [1.0 / 13.25, 1.0 / 13.25, 1.0 / 2.0, 1.0 / 13.25])
     assert relaxation.bounds(point, here, np.array([2.0, 0.0, 0.0, 0.0])).least == 1.0 / 5.0
     assert relaxation.bounds(SimpleNamespace(slack=0.2, value=0.75), here).least == 0.0
 
@@ -109,19 +109,19 @@ def test_where_all_features_fit_the_model_is_a_ridge():
 
 
 @pytest.mark.parametrize(
-    ("w", "price"),
+    ("w", "cost"),
     [
         ([2.0, 0.0, 1.0, 0.0], [3.0 * 2.002 / 2.004, 3.0 * 0.002 / 2.004, 5.0, 0.0]),
         ([0.0] * 4, [1.5, 1.5, 5.0, 0.0]),
     ],
 )
-def test_features_share_the_price_of_their_unit(w, price, monkeypatch):
+def test_features_share_the_cost_of_their_unit(w, cost, monkeypatch):
     """By their weights and a little; feature 3 costs nothing."""
     asked = []
-    model = SimpleNamespace(within=lambda w, threshold, price, money: asked.append((price, money)))
+    model = SimpleNamespace(minimise=lambda w, threshold, cost, max_cost: asked.append((cost, max_cost)))
     monkeypatch.setattr(module, "Perspective", lambda *problem: model)
     costs = ColumnCosts(np.array([0, 0, 1, 2]), np.array([3.0, 5.0, 0.0]), ("a", "b", "c"))
     relaxation = Relaxation(None, 0.5, np.zeros(4), sets_of(2, costs, 7.0), np.arange(4))
     relaxation._model_minimum(np.eye(4), np.ones(4), np.array(w), region([], range(4)), np.arange(4), 1.0)
-    np.testing.assert_allclose(asked[0][0], price, rtol=1e-12)
+    np.testing.assert_allclose(asked[0][0], cost, rtol=1e-12)
     assert asked[0][1] == 7.0

@@ -28,7 +28,7 @@ def test_the_truth_may_stand_anywhere():
 def test_blocks_take_turns(d):
     order = module._one_of_each_block_first(np.random.default_rng(d), d)
     assert sorted(order) == list(range(d))
-    n_blocks = -(-d // module.BLOCK)
+    n_blocks = -(-d // module.BLOCK_FEATURES)
     assert sorted(order[:n_blocks] % n_blocks) == list(range(n_blocks))
 
 

@@ -15,18 +15,18 @@ from scipy.stats import ttest_rel
 from ranksieve.experiment.benching import bench
 from ranksieve.experiment.results import Results, load_results
 from ranksieve.experiment.tables import (
+    RESULT_TABLES,
     TABLE_FORMATS,
-    TABLES,
     Cell,
-    Table,
+    ResultTable,
     _significance_cells,
     accuracy_table,
     all_tables,
-    baseline_where_known,
+    baselines_by_data_set,
     default_baseline,
     latex,
     markdown,
-    number,
+    number_cell,
     significance_table,
     time_table,
     write_tables,
@@ -103,9 +103,9 @@ def test_the_baseline_can_be_chosen(results):
 def test_a_baseline_is_used_where_it_is_known(results):
     alone = replace(results, methods={"ranksvm": results.methods["ranksvm"]})
     both = Results(Path(), {"a": results, "b": alone})
-    assert baseline_where_known(both, "fenchelrank") == {"a": "fenchelrank", "b": None}
+    assert baselines_by_data_set(both, "fenchelrank") == {"a": "fenchelrank", "b": None}
     with refused_parameter("baseline", "fenchel"):
-        baseline_where_known(both, "fenchel")
+        baselines_by_data_set(both, "fenchel")
     titles = [table.title for table in all_tables(both, "fenchelrank") if table.name == "significance"]
     assert titles == [f"OHSUMED: each method against {name}" for name in ("FenchelRank", "RankSVM-Primal")]
 
@@ -113,7 +113,7 @@ def test_a_baseline_is_used_where_it_is_known(results):
 @pytest.fixture
 def tables():
     cells = (Cell("A_1 & ℓ|", "A_1 & ℓ|"), Cell(0.123456789, "0.1235", True, "*†"), Cell(None, "–"))
-    return [Table("t", "50 % of", ("method", "N@1", "x"), (cells,), "note")]
+    return [ResultTable("t", "50 % of", ("method", "N@1", "x"), (cells,), "note")]
 
 
 def test_markdown(tables, tmp_path):
@@ -134,7 +134,7 @@ def test_latex(tables, tmp_path):
 
 
 def test_names_of_data_sets_are_escaped():
-    table = Table("t", r"a{b}^~\<#$_*`[|", ("x",), ((Cell(1.0, "1"),),))
+    table = ResultTable("t", r"a{b}^~\<#$_*`[|", ("x",), ((Cell(1.0, "1"),),))
     assert latex([table]).splitlines()[2] == (
         r"\caption{a\{b\}\textasciicircum{}\textasciitilde{}\textbackslash{}\textless{}\#\$\_*`[\textbar{}. }"
     )
@@ -159,9 +159,9 @@ def test_csv_and_json_keep_full_precision(tables, tmp_path):
 
 
 def test_a_spread_is_written_after_its_mean(tmp_path):
-    cell = number(0.45678, best=0.45678, spread=0.00123)
+    cell = number_cell(0.45678, best=0.45678, spread=0.00123)
     assert cell == Cell(0.45678, "0.4568 ± 0.0012", True, "", 0.00123)
-    table = Table("t", "t", ("N@1",), ((cell,),))
+    table = ResultTable("t", "t", ("N@1",), ((cell,),))
     for suffix in (".csv", ".json", ".md", ".tex"):
         write_tables([table], tmp_path / f"t{suffix}")
     (row,) = csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text()))
@@ -182,7 +182,7 @@ def test_every_format_writes_all_tables(results):
     assert [table.name for table in tables] == [
         "accuracy", "significance", "times",
     ]  # fmt: skip
-    assert len(tables) == len(TABLES)
+    assert len(tables) == len(RESULT_TABLES)
     for write in TABLE_FORMATS.values():
         text = write(tables)
         assert all(table.title in text.replace("\\", "") for table in tables if table.rows)

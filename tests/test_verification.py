@@ -15,7 +15,7 @@ from ranksieve.model.linear import Term
 from ranksieve.penalties import L1
 from ranksieve.prepare import Preparation
 from ranksieve.verification import PROOFS, Case, NotChecked, Verdict, Verification
-from ranksieve.verification.case import recomputed
+from ranksieve.verification.case import recompute
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.pairs import l1_gap
 from tests.refusals import refused_data, refused_parameter
@@ -83,12 +83,12 @@ def test_all_claims_of_a_model(model, halves):
     told = {one.claim: one.words for one in found.verdicts}
     assert told["training data"] == f"fingerprint {model.data['train']}"
     assert told["weights"].startswith(f"objective {model.certificate['objective']:.6g} at these weights; gap")
-    assert told["weights"].endswith("; fitted again: same weights")
+    assert told["weights"].endswith("; refit: same weights")
     value = model.metrics[HELD_OUT]
-    assert told[HELD_OUT] == f"fitted again: same weights, {HELD_OUT} {value:.4f}"
-    assert told["cost"] == f"by the prices in the file {model.metrics['cost']:g}"
+    assert told[HELD_OUT] == f"refit: same weights, {HELD_OUT} {value:.4f}"
+    assert told["cost"] == f"by the feature costs in the file: {model.metrics['cost']:g}"
     assert "of at most 4 features; cost" in told["budget"]
-    assert told["budget"].endswith("none of must_not")
+    assert told["budget"].endswith("no feature of must_not")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_sets_of_features_state_their_proof(parameters, train, tmp_path):
     rs.BestSubset(**parameters).fit(train).to_model().save(tmp_path / "m.json")
     fitted = rs.load_model(tmp_path / "m.json")
     assert set(verdicts(fitted, train).values()) == {True}
-    assert "by a proof of" in words(fitted, train, "subset")
+    assert "proven with" in words(fitted, train, "subset")
     chosen = sparse(train, families=["subset"], max_features=2)
     assert chosen.certificate["kind"] == "subset"
     assert set(verdicts(chosen, train).values()) == {True}
@@ -154,7 +154,7 @@ def test_a_forged_proof_of_a_set(train):
 
     less = 0.5 * proof["gap"]
     assert claims() is True
-    assert "no set is below" in words(fitted, train, "subset")
+    assert "no set has an objective below" in words(fitted, train, "subset")
     assert claims(gap=less, relative_gap=less / proof["objective"]) is False
     forged = entry(fitted, "certificate", gap=less, relative_gap=less / proof["objective"])
     assert "the proof gives the bound" in words(forged, train, "subset")
@@ -194,13 +194,13 @@ def test_sets_and_cards_fitted_with_query_weights(train):
     for model, kind in ((fitted, "subset"), (card, "scorecard")):
         assert verdicts(model, train, query_weight=weight)[kind] is True
         assert verdicts(model, train)[kind] is None
-        assert "give query_weight" in words(model, train, kind)
+        assert "pass query_weight" in words(model, train, kind)
 
 
 def test_a_proof_of_a_set_by_a_method_without_sets(train):
     fitted = rs.RankSVM().fit(train).to_model()
     forged = entry(fitted, "certificate", kind="subset", ridge=1.0, max_features=2, proof=[])
-    assert words(forged, train, "subset") == "RankSVM has no sets of features"
+    assert words(forged, train, "subset") == "RankSVM does not search for subsets"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_weights_fitted_to_all_data(family, halves):
     assert set(verdicts(both, train, valid).values()) == {True}
     alone = rs.verify(both, train).verdicts
     assert [one.holds for one in alone] == [True, None, None, None]
-    assert alone[2].words == alone[3].words == "it was fitted with validation data: give valid"
+    assert alone[2].words == alone[3].words == "the model was fitted with validation data; pass valid"
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_query_weights(train):
     assert set(verdicts(fitted, train, query_weight=weight).values()) == {True}
     without = rs.verify(fitted, train)
     assert [one.holds for one in without.verdicts] == [True, None, None, None]
-    assert "give query_weight" in without.verdicts[1].words
+    assert "pass query_weight" in without.verdicts[1].words
     assert "query weights" in without.verdicts[2].words
     other = verdicts(fitted, train, query_weight=weight + 1)
     assert other["query weights"] is False
@@ -292,7 +292,7 @@ def test_query_weights(train):
 def test_the_gap_is_that_of_explicit_pairs(train):
     fitted = rs.SparseRankSVM("l1", 0.05, tol=1e-3).fit(train).to_model()
     again = rs.SparseRankSVM("l1", 0.05)
-    found = recomputed(again.stated_problem(train, None, fitted.certificate), fitted.coef)
+    found = recompute(again.stated_problem(train, None, fitted.certificate), fitted.coef)
     primal, gap = l1_gap(train.X, train.y, train.qid, fitted.coef, np.full(train.n_features, 0.05))
     assert found.objective == pytest.approx(primal, rel=1e-12)
     assert found.gap == pytest.approx(gap, abs=1e-12)
@@ -370,8 +370,8 @@ def test_weights_of_another_point_of_the_path(halves):
     assert verdicts(swapped, train, refit=False)["weights"] is True
     found = verdicts(swapped, train)
     assert [claim for claim, holds in found.items() if not holds] == ["weights"]
-    assert words(swapped, train, "weights").endswith("fitted again: other weights")
-    assert words(swapped, train, HELD_OUT).startswith("fitted again: other weights")
+    assert words(swapped, train, "weights").endswith("refit: different weights")
+    assert words(swapped, train, HELD_OUT).startswith("refit: different weights")
 
 
 LIMITS = {"max_features": 2, "max_cost": 6.0, "must_not": ["f3", 3], "signs": {"f1": 1.0, "f2": -1.0}}
@@ -386,7 +386,7 @@ LIMITS = {"max_features": 2, "max_cost": 6.0, "must_not": ["f3", 3], "signs": {"
         ({"must_not": ["f1", "f2"]}, "uses f1, f2 of must_not"),
         ({"must_not": [0]}, "uses f1 of must_not"),
         ({"must_not": "f2"}, "uses f2 of must_not"),
-        ({"signs": {"f1": -1.0, "f2": -1.0}}, "other signs than asked for: f1"),
+        ({"signs": {"f1": -1.0, "f2": -1.0}}, "wrong signs: f1"),
     ],
 )
 def test_a_budget_is_kept_or_not(changes, told, train):
@@ -394,7 +394,7 @@ def test_a_budget_is_kept_or_not(changes, told, train):
     terms = (Term("f1", 0, 0.5), Term("f2", 1, -0.5))
     limited = rs.LinearModel(terms, 8, method="SparseRanker", parameters=parameters, data={"train": ""})
     assert verdicts(limited, train)["budget"] is not bool(told)
-    kept = "2 of at most 2 features; cost 6 of at most 6; none of must_not; signs as asked for"
+    kept = "2 of at most 2 features; cost 6 of at most 6; no feature of must_not; signs as required"
     assert words(limited, train, "budget") == (told or kept)
     assert "budget" not in verdicts(replace(limited, method="StabilitySelection"), train)
 
@@ -412,17 +412,17 @@ def test_a_gap_that_only_a_new_fit_proves(train):
     fitted = rs.baselines.RankSVMStruct(10.0).fit(train).to_model()
     found = rs.verify(fitted, train).verdicts[1]
     assert (found.claim, found.holds) == ("weights", True)
-    assert "fitted again: same weights; gap" in found.words
+    assert "refit: same weights; gap" in found.words
     quick = rs.verify(fitted, train, refit=False).verdicts[1]
     assert quick.holds is None
-    assert quick.words.endswith("gap: only a new fit can tell, which was not asked for")
+    assert quick.words.endswith("gap: requires a new fit, which was skipped")
     assert verdicts(smaller_gap(fitted), train)["weights"] is False
 
 
 @pytest.mark.parametrize("name", ["ranksvm-log", "rsrank", "adarank-ndcg"])
 def test_what_a_new_fit_tells_of_methods_without_a_gap(name, train):
     fitted = METHODS[name].make().fit(train).to_model()
-    assert "no gap to the best possible objective is claimed" in words(fitted, train, "weights")
+    assert "no optimality gap is claimed" in words(fitted, train, "weights")
     for entries in fitted.certificate:
         changed = entry(fitted, "certificate", **{entries: fitted.certificate[entries] + 1e-3})
         assert verdicts(changed, train)["weights"] is False
@@ -452,7 +452,7 @@ def test_without_a_new_fit(model, halves):
 def test_without_validation_data(model, halves):
     found = verdicts(model, halves[0])
     assert [claim for claim, holds in found.items() if holds is None] == ["validation data", HELD_OUT]
-    assert words(model, halves[0], HELD_OUT) == "it was fitted with validation data: give valid"
+    assert words(model, halves[0], HELD_OUT) == "the model was fitted with validation data; pass valid"
     assert not rs.verify(model, halves[0]).holds, "not confirmed"
     assert not rs.verify(model, halves[0], refit=False).holds
 
@@ -486,16 +486,16 @@ def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch
         (lambda m: entry(m, "parameters", tol=-1.0), "tol=-1.0: "),
         (
             lambda m: entry(m, "parameters", penalty="Mine(alpha=1.0)"),
-            "penalty is an object of the caller's own",
+            "penalty is a custom object",
         ),
-        (lambda m: replace(m, chosen_by=None), "the profile of the choice is the caller's own"),
-        (lambda m: entry(m, "parameters", metric="ndgc"), "fitting again fails: metric='ndgc': "),
-        (lambda m: entry(m, "parameters", alphas="few"), "fitting again fails: could not convert"),
+        (lambda m: replace(m, chosen_by=None), "the profile is a custom object"),
+        (lambda m: entry(m, "parameters", metric="ndgc"), "the refit failed: metric='ndgc': "),
+        (lambda m: entry(m, "parameters", alphas="few"), "the refit failed: could not convert"),
         (
             lambda m: entry(m, "parameters", feature_costs="x.csv"),
-            "feature_costs is an object of the caller's",
+            "feature_costs is a custom object",
         ),
-        (lambda m: entry(m, "parameters", choice=3), "the choice cannot be made again"),
+        (lambda m: entry(m, "parameters", choice=3), "the model selection cannot be repeated"),
     ],
 )
 def test_what_cannot_be_fitted_again_is_said(change, told, model, halves):
@@ -507,7 +507,7 @@ def test_what_cannot_be_fitted_again_is_said(change, told, model, halves):
 def test_limits_that_cannot_be_read(model, halves):
     found = rs.verify(entry(model, "parameters", max_features="few"), *halves, refit=False).verdicts[-1]
     assert (found.claim, found.holds) == ("budget", False)
-    assert found.words.startswith("what was asked for cannot be read: TypeError")
+    assert found.words.startswith("the limits cannot be read: TypeError")
 
 
 def test_objects_of_the_callers_own(halves):
@@ -521,7 +521,9 @@ def test_objects_of_the_callers_own(halves):
     assert found["held-out ndcg@5 (mine)"] is False
     grid = replace(METHODS["ranksvm"], grid=[{"C": 1.0}, {"C": 10.0}])
     chosen = rs.GridRanker(grid, 3, profile="standard").fit(train, valid=valid).to_model()
-    assert words(chosen, train, "held-out ndcg@10 (standard)", valid).startswith("the grid of the choice")
+    assert words(chosen, train, "held-out ndcg@10 (standard)", valid).startswith(
+        "the grid is a custom object"
+    )
     assert verdicts(chosen, train, valid, refit=False)["weights"] is True
     assert verdicts(chosen, train, valid)["weights"] is False
 
@@ -533,7 +535,7 @@ def test_a_fit_that_began_elsewhere(train):
     changed = ranker.set_params(max_rounds=1).fit(train).to_model()
     found = rs.verify(changed, train).verdicts[1]
     assert found.holds is False
-    assert "the first fit may have begun at weights that the file does not hold" in found.words
+    assert "the first fit may have started from weights that are not in the file" in found.words
 
 
 def test_nothing_is_known_of_data_that_came_piece_by_piece(train):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ranksieve as rs
-from ranksieve.verification.case import FIT, NotChecked, NotGiven, Recomputed
+from ranksieve.verification.case import REFIT_TOLERANCE, NotChecked, NotGiven, Recomputed
 from ranksieve.verification.claims import _at_weights, _by_new_fit, check_weights
 
 
@@ -22,7 +22,7 @@ class Stated:
         return rs.LinearModel((), 1, certificate=stated | proof)
 
     @property
-    def again(self):
+    def refitted(self):
         assert self._again is not None, "nothing is to be fitted here"
         return self._model(self._again)
 
@@ -36,14 +36,14 @@ def at(objective=1.0, gap=0.25, slack=0.5, tight=True) -> Recomputed:
     [
         (at(1.5), {"objective": 1.0}, [(True, "objective 1.5 at these weights")]),
         (at(0.5), {"objective": 1.0}, [(True, "objective 0.5 at these weights")]),
-        (at(1.75), {"objective": 1.0}, [(False, "the objective at these weights is 1.75, stated 1")]),
+        (at(1.75), {"objective": 1.0}, [(False, "the objective at these weights is 1.75 (stated: 1)")]),
         (
             at(gap=0.75), {"objective": 1.0, "gap": 0.25},
             [(True, "objective 1 at these weights"), (True, "gap 0.75")],
         ),
         (
             at(gap=1.0), {"objective": 1.0, "gap": 0.25},
-            [(True, "objective 1 at these weights"), (False, "the gap at these weights is 1, stated 0.25")],
+            [(True, "objective 1 at these weights"), (False, "the gap at these weights is 1 (stated: 0.25)")],
         ),
         (at(gap=1.0, tight=False), {"objective": 1.0, "gap": 0.25}, [(True, "objective 1 at these weights")]),
     ],
@@ -83,16 +83,16 @@ def test_what_is_wrong_already_takes_no_fit():
     ("name", "stated", "again", "good"),
     [
         ("gap", 0.5, 0.1, True),  # a smaller gap proves the larger one
-        ("gap", 0.0, 100.0 * FIT, True),
-        ("gap", 0.0, 101.0 * FIT, False),
+        ("gap", 0.0, 100.0 * REFIT_TOLERANCE, True),
+        ("gap", 0.0, 101.0 * REFIT_TOLERANCE, False),
         ("objective", 100.0, 100.0, True),
-        ("objective", 100.0, 100.0 + 90.0 * FIT, True),
-        ("objective", 100.0, 100.0 - 110.0 * FIT, False),
+        ("objective", 100.0, 100.0 + 90.0 * REFIT_TOLERANCE, True),
+        ("objective", 100.0, 100.0 - 110.0 * REFIT_TOLERANCE, False),
         ("gap_of_last_round", 0.5, 0.1, False),
     ],
 )
 def test_entries_of_a_new_fit(name, stated, again, good):
     case = Stated({"objective": 100.0, name: stated}, again={"objective": 100.0, name: again})
     (_, words), (holds, _) = _by_new_fit(case, [name])
-    assert words == "fitted again: same weights"
+    assert words == "refit: same weights"
     assert holds is good

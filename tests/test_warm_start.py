@@ -122,7 +122,7 @@ def test_data_that_lack_its_features():
     model = rs.LinearModel(terms, n_features=14)
     found = rs.SparseRanker(max_features=2).fit(named, previous=model).changes_
     assert len(found.after) == 0
-    sentence = "old.json cannot be measured on these data: the data lack 1 of the model's features: y1."
+    sentence = "old.json cannot be evaluated on these data: the data lack 1 of the model's features: y1."
     assert sentence in change_sentences(found, "old.json")
 
 
@@ -175,9 +175,9 @@ def test_fit_from_a_model_keeps_its_settings_and_says_what_changed(folder):
     told = run("fit", folder / "new.txt", "--from", folder / "old.json", "-o", folder / "new.json")
     assert told.exit_code == 0, told.output
     assert f"Settings of {folder / 'old.json'}: max_features=4" in told.output
-    assert "are kept: no other candidate is better by more than chance" in " ".join(told.output.split())
-    assert "weight before" in told.output
-    assert "Most lost and won" in told.output
+    assert "are kept: no other candidate is significantly better" in " ".join(told.output.split())
+    assert "previous weight" in told.output
+    assert "Largest losses and gains" in told.output
     assert rs.load_model(folder / "new.json").parameters["max_features"] == 4
 
 
@@ -187,7 +187,7 @@ def test_a_count_of_any_size_in_a_file_takes_no_memory(folder, old):
     (folder / "vast.json").write_text(json.dumps(content))
     told = run("fit", folder / "new.txt", "--from", folder / "vast.json", "-o", folder / "vast_new.json")
     assert told.exit_code == 0, told.output
-    sentence = "warning: the settings of the previous model are not used again: "
+    sentence = "warning: the settings of the previous model cannot be reused: "
     assert sentence in told.stderr
     assert "[1, 10000]" in told.stderr
     assert rs.load_model(folder / "vast_new.json").parameters["n_alphas"] == rs.SparseRanker().n_alphas
@@ -230,7 +230,7 @@ def test_the_page_says_what_changed(folder):
     told = run("fit", folder / "new.txt", "--from", folder / "old.json", *options)
     assert told.exit_code == 0, told.output
     page = (folder / "page.html").read_text()
-    assert "What changed" in page
-    assert "weight before" in page
-    assert "no other candidate is better by more than chance" in page
+    assert "Changes since" in page
+    assert "previous weight" in page
+    assert "no other candidate is significantly better" in page
     assert "previous model" in page  # its short name

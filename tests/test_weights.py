@@ -110,7 +110,7 @@ def test_a_fit_warns_of_many_documents_of_weight_zero(data, tmp_path):
     weight[np.setdiff1d(np.arange(data.n_docs), out)[:tenth]] = 0.0
     without_first = {data.query_ids[0]: 0.0}
     words = (
-        rf"{tenth} of {data.n_docs - len(out)} training documents have weight 0, so they are absent: .* \+ 1$"
+        rf"{tenth} of {data.n_docs - len(out)} training documents have weight 0 and are dropped from .* \+ 1$"
     )
     many = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
     for given in (many, rs.io.convert_dataset(many, tmp_path / "train.ranksieve")):
@@ -224,7 +224,7 @@ def test_folders_keep_weights(data, tmp_path, scattered):
     given = data.select_rows(rows)
     rs.write_dataset(given, tmp_path / "train.parquet")
     for source in (given,) if scattered else (given, tmp_path / "train.parquet"):
-        told = pytest.warns(UserWarning, match="not together") if scattered else nullcontext()
+        told = pytest.warns(UserWarning, match="not contiguous") if scattered else nullcontext()
         with told:
             opened = rs.io.convert_dataset(source, tmp_path / "train.ranksieve")
         grouped = given.select_rows(given.queries.order)
@@ -244,7 +244,7 @@ def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
 @pytest.mark.full
 def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, monkeypatch, in_memory):
     """Also from the lists that cross-validation holds out, and with a query that has no other documents."""
-    monkeypatch.setattr(disk_dataset, "IN_MEMORY", in_memory)
+    monkeypatch.setattr(disk_dataset, "MAX_MEMORY_BYTES", in_memory)
     drawn = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, noise=1.0, random_state=3)
     weight = np.random.default_rng(0).integers(0, 4, drawn.n_docs).astype(float)
     weight[drawn.qid == drawn.query_ids[4]] = 0.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ranksieve.metrics.significance import LEVEL
+from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL
 
 YES, NO = "yes", "no"
-IN_DIRECTION = "in direction"  # the difference has the claimed sign, but is not significant at LEVEL
+IN_DIRECTION = "in direction"  # the difference has the claimed sign, but is not significant
 
 
 @dataclass(frozen=True)
@@ -25,4 +25,4 @@ def by_difference(difference: float, p: float) -> str:
     """Whether a claim "better" holds: by the sign of the difference, and p of it being by chance."""
     if not difference > 0:
         return NO
-    return YES if p < LEVEL else IN_DIRECTION
+    return YES if p < SIGNIFICANCE_LEVEL else IN_DIRECTION

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from papers.choices import PaperResults
 from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
-from ranksieve.experiment.tables import heading, title
-from ranksieve.metrics.significance import LEVEL, paired_t
+from ranksieve.experiment.tables import method_title, metric_heading
+from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, paired_t
 
 BOTH = ("OHSUMED", "MQ2008")
 WRITTEN = {"sparsity": "{:.3f}", "varying_sparsity": "{:.3f}", "fit_seconds": "{:.3g} s"}
@@ -43,7 +43,8 @@ def _significantly_above(at: Compared) -> str:
 ABOVE = Relation("above", _above)
 SIGNIFICANTLY_ABOVE = Relation("significantly above", _significantly_above)
 AS_GOOD = Relation(
-    "not significantly below", lambda at: YES if at.p_worse is not None and at.p_worse >= LEVEL else NO
+    "not significantly below",
+    lambda at: YES if at.p_worse is not None and at.p_worse >= SIGNIFICANCE_LEVEL else NO,
 )
 BELOW = Relation("below", lambda at: YES if at.ours < at.theirs else NO)
 HALF = Relation("at most half of", lambda at: YES if at.ours <= 0.5 * at.theirs else NO)
@@ -68,11 +69,11 @@ class Claim:
         """One for each of the other methods, as far as they were run."""
         if results.name not in self.data_sets or self.method not in results.results:
             return
-        measure = {TIME: "seconds of a fit"}.get(self.measure, heading(self.measure))
+        measure = {TIME: "seconds of a fit"}.get(self.measure, metric_heading(self.measure))
         for other in self.others:
             if other in results.results:
                 at = compared(results, self.method, other, self.measure)
-                said = f"{measure} of {title(self.method)} {self.relation.words} {title(other)}"
+                said = f"{measure} of {method_title(self.method)} {self.relation.words} {method_title(other)}"
                 found = found_words(at, WRITTEN.get(self.measure, "{:.4f}"))
                 yield Verdict(self.paper, self.words, said, found, self.relation.holds(at))
 

@@ -18,7 +18,7 @@ from papers.studies.base import (
     means,
     rows_of,
 )
-from ranksieve.metrics.significance import LEVEL
+from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def similarity_does_not_matter(results: PaperResults) -> Finding | None:
     names = (fsmrank.WITH_SIMILARITY, fsmrank.WITHOUT_SIMILARITY)
     with_it, without = (_outcomes(results, "fsmrank_parts", name) for name in names)
     difference, p = better_than(with_it, without)
-    return Finding(_difference_words(difference, p), YES if min(p, 1.0 - p) >= LEVEL else NO)
+    return Finding(_difference_words(difference, p), YES if min(p, 1.0 - p) >= SIGNIFICANCE_LEVEL else NO)
 
 
 def accelerated_is_faster(results: PaperResults) -> Finding | None:
@@ -183,7 +183,7 @@ def sparse_listmle_beats_dense(results: PaperResults) -> Finding | None:
         )
         for k in listmle.DENSE_CUTOFFS
     ]
-    wins, sure = sum(d > 0 for d, _ in pairs), sum(p < LEVEL for _, p in pairs)
+    wins, sure = sum(d > 0 for d, _ in pairs), sum(p < SIGNIFICANCE_LEVEL for _, p in pairs)
     words = f"for {wins} of {len(pairs)} k, significantly for {sure}"
     return Finding(words, NO if wins < len(pairs) else YES if sure == wins else IN_DIRECTION)
 
@@ -218,7 +218,8 @@ def penalties_rank_alike(results: PaperResults) -> Finding | None:
     words, equal = [], True
     for metric, label in (("map", "MAP"), (METRIC, "N@10")):
         best = max(found, key=lambda name: means(found[name])[metric])
-        worse = [n for n in found if n != best and better_than(found[best], found[n], metric)[1] < LEVEL]
+        p_values = {n: better_than(found[best], found[n], metric)[1] for n in found if n != best}
+        worse = [n for n, p in p_values.items() if p < SIGNIFICANCE_LEVEL]
         words.append(f"{label}: {len(worse)} of {len(found) - 1} significantly below the best")
         equal = equal and not worse
     return Finding("; ".join(words), YES if equal else NO)

@@ -16,7 +16,7 @@ from papers.studies import (
     theory,
 )
 from papers.studies.base import Study
-from ranksieve.experiment.tables import Table
+from ranksieve.experiment.tables import ResultTable
 
 STUDIES: dict[str, Study] = {
     "single_features": Study(any_data.single_features),
@@ -35,7 +35,7 @@ STUDIES: dict[str, Study] = {
     "listmle_sizes": Study(listmle.sizes, ("sparselistmle",)),
     "listmle_bounds": Study(listmle.bounds, ("sparselistmle",), first_fold_only=True),
 }
-STUDY_TABLES: tuple[Callable[[PaperResults], Table | None], ...] = (
+STUDY_TABLES: tuple[Callable[[PaperResults], ResultTable | None], ...] = (
     fsmrank.parts_table,
     fsmrank.descent_table,
     selectors.sizes_table,
@@ -51,7 +51,7 @@ STUDY_TABLES: tuple[Callable[[PaperResults], Table | None], ...] = (
 )
 
 
-def study_tables(results: PaperResults) -> list[Table]:
+def study_tables(results: PaperResults) -> list[ResultTable]:
     """The tables of all studies that are there."""
     built = (build(results) for build in STUDY_TABLES)
     return [table for table in built if table is not None and table.rows]

@@ -19,10 +19,10 @@ from papers.choices import PaperResults
 from papers.published import metric_name
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.experiment.fold_run import NO_FEATURES, UNPREPARED, Place
+from ranksieve.experiment.fold_run import NO_FEATURES, PREPARATION_OFF, FoldContext
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import TABLE_METRICS
-from ranksieve.experiment.tables import Cell, heading, number
+from ranksieve.experiment.tables import Cell, metric_heading, number_cell
 from ranksieve.io.folds import Fold
 from ranksieve.metrics import Evaluator
 from ranksieve.metrics.significance import paired_t
@@ -31,7 +31,7 @@ from ranksieve.prepare.scaling import ScaleWarning
 from ranksieve.rankers.base import Ranker
 
 METRIC = "ndcg@10"
-ACCURACY = (*(heading(metric) for metric in TABLE_METRICS), "sparsity")
+ACCURACY = (*(metric_heading(metric) for metric in TABLE_METRICS), "sparsity")
 
 Measure = Callable[[Fold, str], Mapping[str, Any]]
 Outcome = Mapping[str, Any]
@@ -50,11 +50,11 @@ class Study:
     methods: tuple[str, ...] = ()
     first_fold_only: bool = False
 
-    def __call__(self, place: Place) -> Mapping[str, Any] | None:
+    def __call__(self, context: FoldContext) -> Mapping[str, Any] | None:
         """What bench asks of each fold."""
-        if self.first_fold_only and place.number != 1:
+        if self.first_fold_only and context.number != 1:
             return None
-        return self.measure(place.fold, place.profile)
+        return self.measure(context.fold, context.profile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def fit(ranker: AnyRanker, data: Dataset) -> AnyRanker:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", ScaleWarning)
-        ranker.set_params(**UNPREPARED).fit(data)
+        ranker.set_params(**PREPARATION_OFF).fit(data)
     return ranker
 
 
@@ -154,13 +154,13 @@ def better_than(a: Sequence[Outcome], b: Sequence[Outcome], metric: str = METRIC
 def difference_words(a: Sequence[Outcome], b: Sequence[Outcome], metric: str = METRIC) -> str:
     """+0.0030 N@10, p = 0.12."""
     difference, p = better_than(a, b, metric)
-    return f"{difference:+.4f} {heading(metric)}, p = {p:.2g}"
+    return f"{difference:+.4f} {metric_heading(metric)}, p = {p:.2g}"
 
 
 def accuracy_cells(found: Mapping[str, float]) -> tuple[Cell, ...]:
     """Cells of the columns ACCURACY."""
-    tests = [number(found.get(metric, math.nan)) for metric in TABLE_METRICS]
-    return (*tests, number(found.get("sparsity", math.nan), "{:.3f}"))
+    tests = [number_cell(found.get(metric, math.nan)) for metric in TABLE_METRICS]
+    return (*tests, number_cell(found.get("sparsity", math.nan), "{:.3f}"))
 
 
 @cache

@@ -12,7 +12,7 @@ from papers.studies.theory import fenchelrank_iterations
 from ranksieve.baselines import TGRank
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.tables import Cell, Table, number, word
+from ranksieve.experiment.tables import Cell, ResultTable, number_cell, text_cell
 from ranksieve.io.folds import Fold
 from ranksieve.objective import make_objective
 from ranksieve.path import SparsePath, sparse_path
@@ -67,7 +67,7 @@ def race(train: Dataset, alpha: float, max_iter: int = MAX_ITER) -> dict[str, An
     return found
 
 
-def radius_table(results: PaperResults) -> Table | None:
+def radius_table(results: PaperResults) -> ResultTable | None:
     """Fold by fold, as Table 6, with what each run reached."""
     rows = rows_of(results, "fenchelrank_radius")
     if not rows:
@@ -82,7 +82,7 @@ def radius_table(results: PaperResults) -> Table | None:
     columns = ["r", "‖w‖₁ of TGRank"]
     for name in ("FenchelRank", "TGRank"):
         columns += [f"{name}: seconds", "iterations", "sparsity", "above optimum"]
-    return Table(
+    return ResultTable(
         "fenchelrank_radius",
         f"{results.name}: FenchelRank and TGRank at a matched radius",
         ("problem", *columns),
@@ -112,15 +112,15 @@ def _printed_words() -> str:
 
 def _race_cells(label: str, found: Entry) -> tuple[Cell, ...]:
     cells = [
-        word(label),
-        number(found["radius"], "{:.2f}"),
-        number(found["runs"]["TGRank"]["norm"], "{:.2f}"),
+        text_cell(label),
+        number_cell(found["radius"], "{:.2f}"),
+        number_cell(found["runs"]["TGRank"]["norm"], "{:.2f}"),
     ]
     for name in ("FenchelRank", "TGRank"):
         run = found["runs"][name]
         above = run["objective"] / found["optimum"] - 1.0
-        cells += [number(run["seconds"], "{:.2f}"), Cell(run["n_iter"], str(run["n_iter"]))]
-        cells += [number(run["sparsity"], "{:.3f}"), number(100 * above, "{:.2f} %")]
+        cells += [number_cell(run["seconds"], "{:.2f}"), Cell(run["n_iter"], str(run["n_iter"]))]
+        cells += [number_cell(run["sparsity"], "{:.3f}"), number_cell(100 * above, "{:.2f} %")]
     return tuple(cells)
 
 

@@ -22,7 +22,7 @@ from papers.studies.base import (
 from papers.studies.theory import fsmrank_convergence, fsmrank_generalisation
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.tables import Cell, Table, number, word
+from ranksieve.experiment.tables import Cell, ResultTable, number_cell, text_cell
 from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
 from ranksieve.objective import make_objective
@@ -58,18 +58,18 @@ def parts(fold: Fold, profile: str) -> dict[str, Any]:
     return {"variants": found}
 
 
-def parts_table(results: PaperResults) -> Table | None:
+def parts_table(results: PaperResults) -> ResultTable | None:
     """The variants of Table III, and what importance and similarity bring."""
     rows = rows_of(results, "fsmrank_parts")
     if not rows:
         return None
     found = {name: [row["variants"][name] for row in rows] for name in rows[0]["variants"]}
-    cells = [(word(name), *accuracy_cells(means(outcomes))) for name, outcomes in found.items()]
+    cells = [(text_cell(name), *accuracy_cells(means(outcomes))) for name, outcomes in found.items()]
     half = "{}, half decades"
     importance = difference_words(found[WITH_IMPORTANCE], found[WITHOUT_IMPORTANCE])
     coarse = difference_words(found[half.format(WITH_IMPORTANCE)], found[half.format(WITHOUT_IMPORTANCE)])
     similarity = difference_words(found[WITH_SIMILARITY], found[WITHOUT_SIMILARITY])
-    return Table(
+    return ResultTable(
         "fsmrank_parts",
         f"{results.name}: FSMRank with importance or similarity switched off",
         ("variant", *ACCURACY),
@@ -131,17 +131,17 @@ def _curve(trace: Trace) -> dict[str, Any]:
     return {"seconds": trace.seconds, "objective": np.minimum.accumulate(trace.objective)}
 
 
-def descent_table(results: PaperResults) -> Table | None:
+def descent_table(results: PaperResults) -> ResultTable | None:
     """Iterations and seconds until the objective is near the optimum."""
     row = first_row(results, "fsmrank_descent")
     if row is None:
         return None
     cells = [
-        (word(name), *(cell for near in DISTANCES for cell in _reached(row, name, near)))
+        (text_cell(name), *(cell for near in DISTANCES for cell in _reached(row, name, near)))
         for name in row["runs"]
     ]
     columns = [part for near in DISTANCES for part in (f"iterations to {near:g}", "seconds")]
-    return Table(
+    return ResultTable(
         "fsmrank_descent",
         f"{results.name}: FSMRank's accelerated gradient and a subgradient method",
         ("method", *columns),
@@ -162,7 +162,7 @@ def _reached(row: Entry, name: str, near: float) -> tuple[Cell, Cell]:
     first = iterations_to(row, name, near)
     if first is None:
         return Cell(None, f"> {MAX_ITER}"), Cell(None, "–")
-    return Cell(first, str(first)), number(row["runs"][name]["seconds"][first], "{:.3g}")
+    return Cell(first, str(first)), number_cell(row["runs"][name]["seconds"][first], "{:.3g}")
 
 
 def bounds(fold: Fold, profile: str) -> dict[str, Any]:

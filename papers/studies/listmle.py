@@ -27,7 +27,7 @@ from ranksieve.baselines.wrappers import SelectionStep
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.tables import Table, number, title, word
+from ranksieve.experiment.tables import ResultTable, method_title, number_cell, text_cell
 from ranksieve.io.folds import Fold
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.methods import decades
@@ -68,18 +68,18 @@ def _sparse(train: Dataset, alphas: Sequence[float], k: int) -> list[FloatArray]
     return [fit(SparseListMLE(alpha, k, solver="newton"), train).coef_ for alpha in alphas]
 
 
-def cutoffs_table(results: PaperResults) -> Table | None:
+def cutoffs_table(results: PaperResults) -> ResultTable | None:
     """Each k of Table 2, and what sparsity brings."""
     rows = rows_of(results, "listmle_cutoffs")
     if not rows:
         return None
     found = {name: [row["variants"][name] for row in rows] for name in rows[0]["variants"]}
-    cells = [(word(name), *accuracy_cells(means(outcomes))) for name, outcomes in found.items()]
+    cells = [(text_cell(name), *accuracy_cells(means(outcomes))) for name, outcomes in found.items()]
     gains = []
     for k in DENSE_CUTOFFS:
         difference, p = better_than(found[SPARSE.format(k)], found[DENSE.format(k)])
         gains.append(f"{difference:+.4f} (k = {k}, p = {p:.2g})")
-    return Table(
+    return ResultTable(
         "listmle_cutoffs",
         f"{results.name}: cost-sensitive ListMLE aimed at NDCG@k",
         ("variant", *ACCURACY),
@@ -90,7 +90,7 @@ def cutoffs_table(results: PaperResults) -> Table | None:
     )
 
 
-def degrees_table(results: PaperResults) -> Table | None:
+def degrees_table(results: PaperResults) -> ResultTable | None:
     """Shares of nonzero weights at given λ, beside Table 5."""
     rows = rows_of(results, "listmle_cutoffs")
     if not rows:
@@ -102,12 +102,16 @@ def degrees_table(results: PaperResults) -> Table | None:
         for k in ("1", "10"):
             share = fmean([row["degrees"][k][place] for row in rows])
             here = paper.get("Sparse CS ListMLE", nan) if (alpha, k) == (1e-2, "1") else nan
-            cells.append((word(f"Sparse CS-ListMLE@{k}, λ = {alpha:g}"), number(share), number(here)))
+            cells.append(
+                (text_cell(f"Sparse CS-ListMLE@{k}, λ = {alpha:g}"), number_cell(share), number_cell(here))
+            )
     for name, written in SPARSE_OTHERS.items():
         if name in results.results:
             share = results.results[name].to_row()["sparsity"]
-            cells.append((word(title(name)), number(share), number(paper.get(written, nan))))
-    return Table(
+            cells.append(
+                (text_cell(method_title(name)), number_cell(share), number_cell(paper.get(written, nan)))
+            )
+    return ResultTable(
         "listmle_degrees",
         f"{results.name}: sparsity at a given λ",
         ("method", "ours", f"{PAPER}, table 5"),
@@ -155,17 +159,17 @@ def after_steps(steps: Sequence[SelectionStep], size: int) -> list[int]:
     return chosen
 
 
-def sizes_table(results: PaperResults) -> Table | None:
+def sizes_table(results: PaperResults) -> ResultTable | None:
     """Accuracy for each K."""
     rows = rows_of(results, "listmle_sizes")
     if not rows or len({tuple(row["K"]) for row in rows}) > 1 or len(rows[0]["K"]) < 2:
         return None
     cells = [
-        (word(f"K = {size}"), *accuracy_cells(means([row["variants"][place] for row in rows])))
+        (text_cell(f"K = {size}"), *accuracy_cells(means([row["variants"][place] for row in rows])))
         for place, size in enumerate(rows[0]["K"])
     ]
     alone = "; ".join(" ".join(map(str, row["chosen_alone"])) for row in rows)
-    return Table(
+    return ResultTable(
         "listmle_sizes",
         f"{results.name}: FBPCRank around sparse ListMLE with K features",
         ("features", *ACCURACY),

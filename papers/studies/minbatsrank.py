@@ -24,11 +24,11 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.experiment.journal import Entry
 from ranksieve.experiment.results import TABLE_METRICS
-from ranksieve.experiment.tables import Table, heading, number, title, word
+from ranksieve.experiment.tables import ResultTable, method_title, metric_heading, number_cell, text_cell
 from ranksieve.io.folds import Fold
 from ranksieve.kernels.ftrl import Rule
-from ranksieve.metrics.significance import LEVEL
-from ranksieve.solvers.ftrl import FtrlState, Passes, epoch_order
+from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL
+from ranksieve.solvers.ftrl import FtrlPasses, FtrlState, epoch_order
 
 SEEDS = (0, 1, 2)
 BATCH = ("fenchelrank", "ranksvm")  # methods that have all documents at once, to compare a stream with
@@ -67,7 +67,7 @@ def learn(
     train: Dataset, rates: Rates, l1s: Sequence[float], orders: Sequence[IntArray], kept: Sequence[int]
 ) -> tuple[list[Point], list[FloatArray]]:
     """The weights after some numbers of passes, for all rates and λ; those that diverge are left out."""
-    passes, points, coefs = Passes.of(train), list[Point](), list[FloatArray]()
+    passes, points, coefs = FtrlPasses.of(train), list[Point](), list[FloatArray]()
     for rate, l1 in product(rates.values, l1s):
         state = FtrlState.zeros(train.n_features)
         rule = Rule(l1, rate, SMOOTHING, rates.feature_wise, 0)
@@ -96,7 +96,7 @@ def rates(fold: Fold, profile: str) -> dict[str, Any]:
     return {"variants": found}
 
 
-def rates_table(results: PaperResults) -> Table | None:
+def rates_table(results: PaperResults) -> ResultTable | None:
     """The variants, their means over seeds and the spread of NDCG@10."""
     rows = rows_of(results, "minbatsrank_rates")
     if not rows:
@@ -109,11 +109,11 @@ def rates_table(results: PaperResults) -> Table | None:
         by_seed = [means([of[k] for of in found])[METRIC] for k in range(len(SEEDS))] if outcomes else []
         spread = float(np.std(by_seed, ddof=1)) if by_seed else np.nan
         mean = accuracy_cells(means(outcomes) if outcomes else {})
-        cells.append((word(name), *mean, number(spread), number(100 * diverged, "{:.0f} %")))
-    return Table(
+        cells.append((text_cell(name), *mean, number_cell(spread), number_cell(100 * diverged, "{:.0f} %")))
+    return ResultTable(
         "minbatsrank_rates",
         f"{results.name}: MinBatSRank with one rate for all features",
-        ("variant", *ACCURACY, f"± {heading(METRIC)}", "diverged"),
+        ("variant", *ACCURACY, f"± {metric_heading(METRIC)}", "diverged"),
         tuple(cells),
         f"Rate γ (twelve values each), λ (every third one of the paper's) and passes "
         f"({', '.join(map(str, PASSES))}) chosen on valid by NDCG@10; means over {len(SEEDS)} orders of the "
@@ -129,9 +129,9 @@ def _verdict(rows: Sequence[Entry]) -> str:
         return ""
     (difference, p), (_, reverse) = better_than(ours, theirs), better_than(theirs, ours)
     words = f"Feature-wise minus tuned Nonfea: {difference:+.4f} N@10 (p = {p:.2g}"
-    if p < LEVEL:
+    if p < SIGNIFICANCE_LEVEL:
         return f"{words}): better, as in the paper's figure 2."
-    worse = "worse" if reverse < LEVEL else "not better"
+    worse = "worse" if reverse < SIGNIFICANCE_LEVEL else "not better"
     return f"{words}, the other way round {reverse:.2g}): {worse}, against the paper's figure 2."
 
 
@@ -173,7 +173,7 @@ def online(fold: Fold, profile: str) -> dict[str, Any]:
 
 def _along(train: Dataset, rule: Rule, order: IntArray, ends: IntArray) -> FloatArray:
     """The weights after the first queries of the pass, for each end."""
-    passes, state, models = Passes.of(train), FtrlState.zeros(train.n_features), []
+    passes, state, models = FtrlPasses.of(train), FtrlState.zeros(train.n_features), []
     for queries in np.split(order, ends[:-1]):
         if len(queries):
             passes.run(rule, state, queries)
@@ -188,7 +188,7 @@ def online_means(rows: Sequence[Entry], name: str, metric: str) -> FloatArray:
     )
 
 
-def online_table(results: PaperResults) -> Table | None:
+def online_table(results: PaperResults) -> ResultTable | None:
     """Accuracy after some shares of one pass."""
     rows = rows_of(results, "minbatsrank_online")
     if not rows:
@@ -198,13 +198,13 @@ def online_table(results: PaperResults) -> Table | None:
     cells = []
     for name in rows[0]["curves"]:
         curves = online_means(rows, name, METRIC)
-        spread = [number(value) for value in curves.std(axis=0, ddof=1)[shown]]
-        cells.append((word(name), *(number(value) for value in curves.mean(axis=0)[shown])))
-        cells.append((word(f"{name}, ±"), *spread))
+        spread = [number_cell(value) for value in curves.std(axis=0, ddof=1)[shown]]
+        cells.append((text_cell(name), *(number_cell(value) for value in curves.mean(axis=0)[shown])))
+        cells.append((text_cell(f"{name}, ±"), *spread))
     batch = [name for name in BATCH if name in results.results]
-    levels = ", ".join(f"{title(name)} {results.results[name].mean(METRIC):.4f}" for name in batch)
+    levels = ", ".join(f"{method_title(name)} {results.results[name].mean(METRIC):.4f}" for name in batch)
     beside = f" With all documents at once: {levels}." if levels else ""
-    return Table(
+    return ResultTable(
         "minbatsrank_online",
         f"{results.name}: NDCG@10 against the documents seen in one pass",
         ("variant", *(f"{documents[k]:.0f}" for k in shown)),

@@ -8,8 +8,15 @@ import numpy as np
 
 from papers.choices import PaperResults
 from papers.studies.base import better_than, means, printed
-from ranksieve.experiment.tables import Cell, Table, heading, number, title, word
-from ranksieve.metrics.significance import LEVEL
+from ranksieve.experiment.tables import (
+    Cell,
+    ResultTable,
+    method_title,
+    metric_heading,
+    number_cell,
+    text_cell,
+)
+from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL
 
 METHODS = {
     "fenchelrank": "FenchelRank",
@@ -23,17 +30,17 @@ CHOSEN_BY = "map"
 PAPER = "NonconvexRankSVM"
 
 
-def map_table(results: PaperResults) -> Table | None:
+def map_table(results: PaperResults) -> ResultTable | None:
     """Table V: MAP."""
     return _against_best(results, "map", "V")
 
 
-def ndcg_table(results: PaperResults) -> Table | None:
+def ndcg_table(results: PaperResults) -> ResultTable | None:
     """Table VI: NDCG@10, with parameters chosen by MAP all the same."""
     return _against_best(results, "ndcg@10", "VI")
 
 
-def _against_best(results: PaperResults, metric: str, table: str) -> Table | None:
+def _against_best(results: PaperResults, metric: str, table: str) -> ResultTable | None:
     outcomes = by_map(results)
     if len(outcomes) < 2:
         return None
@@ -42,17 +49,17 @@ def _against_best(results: PaperResults, metric: str, table: str) -> Table | Non
     paper = printed(PAPER, table, results.name)
     rows = []
     for name, of in outcomes.items():
-        folds = [number(float(np.mean(one["test"][metric]))) for one in of]
+        folds = [number_cell(float(np.mean(one["test"][metric]))) for one in of]
         loss, p = better_than(outcomes[best], of, metric)
-        share = number(averages[name]["sparsity"], "{:.3f}")
-        mean = number(averages[name][metric], best=averages[best][metric])
-        verdict = word("best" if name == best else _verdict(loss / averages[best][metric], p))
+        share = number_cell(averages[name]["sparsity"], "{:.3f}")
+        mean = number_cell(averages[name][metric], best=averages[best][metric])
+        verdict = text_cell("best" if name == best else _verdict(loss / averages[best][metric], p))
         their = _printed(paper, METHODS[name], metric)
-        rows.append((word(title(name)), *folds, mean, verdict, number(p), share, their))
+        rows.append((text_cell(method_title(name)), *folds, mean, verdict, number_cell(p), share, their))
     columns = (*(f"fold {k}" for k in range(1, len(outcomes[best]) + 1)), "mean", "against the best", "p")
-    return Table(
+    return ResultTable(
         f"penalties_{metric.replace('@', '')}",
-        f"{results.name}: {heading(metric)} of sparse methods against the best of them",
+        f"{results.name}: {metric_heading(metric)} of sparse methods against the best of them",
         ("method", *columns, "sparsity of varying", f"{PAPER}, table {table}"),
         tuple(rows),
         "Parameters chosen on valid by MAP, also those of FenchelRank and FSMRank, as in the paper. ~: not "
@@ -74,7 +81,7 @@ def by_map(results: PaperResults) -> dict[str, list[dict[str, Any]]]:
 
 
 def _verdict(loss: float, p: float) -> str:
-    return f"−{100 * loss:.1f} %" if p < LEVEL else "~"
+    return f"−{100 * loss:.1f} %" if p < SIGNIFICANCE_LEVEL else "~"
 
 
 def _printed(paper: dict[str, dict[str, float]], written: str, metric: str) -> Cell:
@@ -82,4 +89,4 @@ def _printed(paper: dict[str, dict[str, float]], written: str, metric: str) -> C
     if not paper:
         return Cell(None, "–")
     best = paper.get(f"{written} (best)")
-    return number(best[metric]) if best else word("~")
+    return number_cell(best[metric]) if best else text_cell("~")

@@ -20,7 +20,7 @@ from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import varying_columns
 from ranksieve.experiment.results import TABLE_METRICS
-from ranksieve.experiment.tables import Cell, Table, number, title, word
+from ranksieve.experiment.tables import Cell, ResultTable, method_title, number_cell, text_cell
 from ranksieve.io.folds import Fold
 from ranksieve.methods import decades
 from ranksieve.rankers import RankSVM
@@ -66,7 +66,7 @@ def refitted(train: Dataset, columns: IntArray) -> list[FloatArray]:
     return list(coefs)
 
 
-def sizes_table(results: PaperResults) -> Table | None:
+def sizes_table(results: PaperResults) -> ResultTable | None:
     """NDCG@10 and MAP of selectors and of FSMRank for some numbers of features."""
     rows = rows_of(results, "selectors")
     if not rows:
@@ -80,9 +80,9 @@ def sizes_table(results: PaperResults) -> Table | None:
                 fmean([row["selectors"][name]["test"][metric][row["n_features"].index(size)] for row in rows])
                 for size in shared
             ]
-            cells.append((word(title(name)), word(label), *map(number, values)))
+            cells.append((text_cell(method_title(name)), text_cell(label), *map(number_cell, values)))
         cells += _truncated(results, metric, label, shared)
-    return Table(
+    return ResultTable(
         "selector_sizes",
         f"{results.name}: accuracy against the number of features",
         ("method", "metric", *map(str, shared)),
@@ -99,4 +99,4 @@ def _truncated(results: PaperResults, metric: str, label: str, shared: list[int]
     if not curves or not all(curves):
         return []
     values = [fmean([curve[min(size, len(curve)) - 1] for curve in curves]) for size in shared]
-    return [(word(f"{title('fsmrank')}, cut"), word(label), *map(number, values))]
+    return [(text_cell(f"{method_title('fsmrank')}, cut"), text_cell(label), *map(number_cell, values))]

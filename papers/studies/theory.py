@@ -15,7 +15,7 @@ from papers.choices import PaperResults
 from papers.studies.base import first_row
 from ranksieve._types import FloatArray
 from ranksieve.experiment.journal import Entry
-from ranksieve.experiment.tables import Cell, Table, word
+from ranksieve.experiment.tables import Cell, ResultTable, text_cell
 from ranksieve.rankers.fsmrank import fsmrank_lipschitz
 
 Row = tuple[Cell, ...]
@@ -79,7 +79,7 @@ def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> flo
     return lipschitz * float(optimum @ optimum) / (2.0 * tol)
 
 
-def bounds_table(results: PaperResults) -> Table:
+def bounds_table(results: PaperResults) -> ResultTable:
     """All bounds of the first fold."""
     builders = {
         "fenchelrank_bounds": _fenchelrank,
@@ -90,7 +90,7 @@ def bounds_table(results: PaperResults) -> Table:
     for study, build in builders.items():
         found = first_row(results, study)
         rows += build(found) if found else []
-    return Table(
+    return ResultTable(
         "theory",
         f"{results.name}: the theorems in numbers",
         ("theorem", "of what", "setting", "bound", "measured"),
@@ -108,26 +108,30 @@ def _fenchelrank(found: Entry) -> Iterator[Row]:
         stopped = run["stopped"] if run["stopped"] is not None else f"> {run['tried']}"
         needed = run["needed"] if run["needed"] is not None else f"> {run['tried']}"
         setting = f"r = {run['radius']:g}, ε = {found['tol']:g}"
-        words = (word("FenchelRank, 1"), word("iterations"), word(setting))
-        yield (*words, _big(run["bound"]), word(f"{needed} ({stopped})"))
+        words = (text_cell("FenchelRank, 1"), text_cell("iterations"), text_cell(setting))
+        yield (*words, _big(run["bound"]), text_cell(f"{needed} ({stopped})"))
 
 
 def _listmle(found: Entry) -> Iterator[Row]:
     for run in found["runs"]:
         needed = str(run["needed"]) if run["needed"] is not None else f"> {run['tried']}"
-        words = (word("Sparse CS-ListMLE, 2(d)"), word("iterations"), word(f"λ = {run['alpha']:g}"))
-        yield (*words, _big(run["bound"]), word(needed))
+        words = (
+            text_cell("Sparse CS-ListMLE, 2(d)"),
+            text_cell("iterations"),
+            text_cell(f"λ = {run['alpha']:g}"),
+        )
+        yield (*words, _big(run["bound"]), text_cell(needed))
 
 
 def _fsmrank(found: Entry) -> Iterator[Row]:
     if "n_iter" not in found:
         return
-    after = word(f"after {found['n_iter']} iterations")
-    distances = (_number(found["distance_bound"]), word(f"{found['distance']:.2g}"))
-    yield (word("FSMRank, 2"), word("distance from the minimum"), after, *distances)
-    setting = word(f"C = {found['radius']:.3g}, p = {found['n_pairs']:.0f}, θ = 0.05")
-    excess = (_number(found["excess_bound"]), word(f"{found['excess']:+.2g}"))
-    yield (word("FSMRank, 3"), word("loss on unseen pairs − on training pairs"), setting, *excess)
+    after = text_cell(f"after {found['n_iter']} iterations")
+    distances = (_number(found["distance_bound"]), text_cell(f"{found['distance']:.2g}"))
+    yield (text_cell("FSMRank, 2"), text_cell("distance from the minimum"), after, *distances)
+    setting = text_cell(f"C = {found['radius']:.3g}, p = {found['n_pairs']:.0f}, θ = 0.05")
+    excess = (_number(found["excess_bound"]), text_cell(f"{found['excess']:+.2g}"))
+    yield (text_cell("FSMRank, 3"), text_cell("loss on unseen pairs − on training pairs"), setting, *excess)
 
 
 def _big(value: float) -> Cell:

@@ -1,6 +1,6 @@
-"""Sparse linear learning to rank: few features, and a proof of how near the optimum the weights are.
+"""Sparse linear learning to rank: few features, with a proof of optimality for the weights.
 
-The public names stand in ``__init__.pyi`` and are loaded when they are first used.
+The public names are listed in ``__init__.pyi`` and loaded on first use.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""Threads over fixed blocks of work: the same bits for any number of threads.
+"""Threads over fixed blocks of work: bit-identical results for any number of threads.
 
-Blocks depend on the data alone and their results are added in block order; the number of threads decides
-only who computes which block. BLAS is held to one thread meanwhile, for the same reason.
+Blocks depend only on the data and their results are added in block order; the number of threads decides only
+which thread computes which block. BLAS is limited to one thread for the same reason.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ranksieve._types import FloatArray, IntArray
 
 T = TypeVar("T")
 
-BLOCK_ROWS = 12288
+MIN_BLOCK_ROWS = 12288
 MAX_BLOCKS = 64
-LEAST_SHARE = 2  # blocks: with fewer a thread costs more time than it saves
+MIN_BLOCKS_PER_THREAD = 2  # with fewer, a thread costs more time than it saves
 
 _threads: ContextVar[int | None] = ContextVar("ranksieve_threads", default=None)
-_here = local()  # .busy while this thread works on a block
+_thread = local()  # .busy while this thread works on a block
 
 
 def available_threads() -> int:
@@ -36,13 +36,13 @@ def available_threads() -> int:
     chosen = _threads.get()
     if chosen is not None:
         return chosen
-    given = os.environ.get("RANKSIEVE_THREADS", "")
-    return max(1, int(given)) if given.isdigit() else _cores()
+    setting = os.environ.get("RANKSIEVE_THREADS", "")
+    return max(1, int(setting)) if setting.isdigit() else _cores()
 
 
 @contextmanager
 def use_threads(n: int | None) -> Iterator[None]:
-    """Use ``n`` threads inside the block (None: the default)."""
+    """Use ``n`` threads inside the ``with`` block (None: the default)."""
     token = _threads.set(n)
     try:
         yield
@@ -51,9 +51,9 @@ def use_threads(n: int | None) -> Iterator[None]:
 
 
 def split_blocks(offsets: IntArray) -> IntArray:
-    """Cuts in 0..len(offsets)-1 that split items into at most 64 runs of about equal, ≥ 12,288, rows."""
+    """Cuts in 0..len(offsets)-1: at most 64 runs of items with about equally many rows, at least 12,288."""
     rows = int(offsets[-1])
-    n_blocks = int(np.clip(rows // BLOCK_ROWS, 1, MAX_BLOCKS))
+    n_blocks = int(np.clip(rows // MIN_BLOCK_ROWS, 1, MAX_BLOCKS))
     cuts = np.searchsorted(offsets, np.linspace(0, rows, n_blocks + 1))
     cuts[0], cuts[-1] = 0, len(offsets) - 1
     return np.unique(cuts)
@@ -62,10 +62,10 @@ def split_blocks(offsets: IntArray) -> IntArray:
 def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
     """``[work(start, stop) for each block]``, computed by several threads.
 
-    Called from within a block it uses no further threads: those of the pool may all be waiting for this one.
+    A nested call uses only the calling thread, because all threads of the pool may be waiting for it.
     """
     blocks = list(pairwise(cuts.tolist()))
-    numbered = iter(enumerate(blocks))  # from which threads take the next one as they get free
+    numbered = iter(enumerate(blocks))  # shared: each free thread takes the next block
     shares = _in_threads([partial(_one_by_one, work, numbered)] * _useful_threads(len(blocks)))
     done = {number: result for share in shares for number, result in share}
     return [done[number] for number in range(len(blocks))]
@@ -74,35 +74,35 @@ def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
 def fold_blocks(work: Callable[[int, int], T], cuts: IntArray, add: Callable[[T], None]) -> None:
     """``add(work(start, stop))`` for each block, computed by several threads and added in block order.
 
-    A thread waits with its result for the blocks before, so that there is never more than one per thread.
+    A thread waits until the previous blocks have been added, so at most one result per thread is in memory.
     """
     numbered = iter(enumerate(pairwise(cuts.tolist())))
-    turn, n_added, failed = Condition(), 0, False
+    condition, n_added, failed = Condition(), 0, False
 
     def share() -> None:
         nonlocal n_added, failed
         try:
             for number, (start, stop) in numbered:
                 result = work(start, stop)
-                with turn:
+                with condition:
                     while n_added < number and not failed:
-                        turn.wait()
+                        condition.wait()
                     if failed:
                         return
                     add(result)
                     n_added += 1
-                    turn.notify_all()
+                    condition.notify_all()
         except BaseException:
-            with turn:
+            with condition:
                 failed = True
-                turn.notify_all()
+                condition.notify_all()
             raise
 
     _in_threads([share] * _useful_threads(len(cuts) - 1))
 
 
 def sum_blocks(work: Callable[[int, int], FloatArray], cuts: IntArray) -> FloatArray:
-    """The sum of ``work(start, stop)`` over the blocks, from the first to the last."""
+    """Sum of ``work(start, stop)`` over the blocks, in block order."""
     sums: list[FloatArray] = []
 
     def add(block: FloatArray) -> None:
@@ -118,8 +118,8 @@ def sum_blocks(work: Callable[[int, int], FloatArray], cuts: IntArray) -> FloatA
 def map_shares(work: Callable[[int, int], None], cuts: IntArray) -> None:
     """Call ``work(start, stop)`` for one long run of blocks per thread.
 
-    For compiled work that leaves its results item by item, so that it does not matter where it is cut:
-    threads need Python's lock only once.
+    For compiled work whose result for each item does not depend on the cuts. Each thread takes Python's
+    global lock only once.
     """
     n, last = _useful_threads(len(cuts) - 1), len(cuts) - 1
     blocks = [last * k // n for k in range(n + 1)]
@@ -128,10 +128,10 @@ def map_shares(work: Callable[[int, int], None], cuts: IntArray) -> None:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Leave the cores to our own blocks.
+    """Limit BLAS to one thread, so that its threads do not compete with ours.
 
-    The limit holds for the whole process, so it is set when the first thread comes in and lifted when the
-    last one leaves: no thread takes it away from another, and none leaves it behind.
+    The limit applies to the whole process: the first thread that enters sets it, and the last one that leaves
+    removes it.
     """
     _blas_limit.enter()
     try:
@@ -141,26 +141,26 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 class _BlasLimit:
-    """One limit that several threads hold at a time.
+    """A limit shared by several threads.
 
-    A thread of its own sets and lifts it, because threadpoolctl obeys only the thread that set a limit first.
+    A separate thread sets and removes it: threadpoolctl obeys only the thread that set the first limit.
     """
 
     def __init__(self) -> None:
-        self._lock, self._holders, self._limit = Lock(), 0, ExitStack()
+        self._lock, self._n_inside, self._limit = Lock(), 0, ExitStack()
 
     def enter(self) -> None:
         with self._lock:
-            if self._holders == 0:
+            if self._n_inside == 0:
                 _limiter().submit(
                     lambda: self._limit.enter_context(_blas().limit(limits=1, user_api="blas"))
                 ).result()
-            self._holders += 1
+            self._n_inside += 1
 
     def leave(self) -> None:
         with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
+            self._n_inside -= 1
+            if self._n_inside == 0:
                 _limiter().submit(self._limit.close).result()
 
 
@@ -168,8 +168,12 @@ _blas_limit = _BlasLimit()
 
 
 def _useful_threads(n_blocks: int) -> int:
-    """How many threads to use; one from within a block."""
-    return 1 if getattr(_here, "busy", False) else max(1, min(available_threads(), n_blocks // LEAST_SHARE))
+    """Number of threads to use; 1 if called from within a block."""
+    return (
+        1
+        if getattr(_thread, "busy", False)
+        else max(1, min(available_threads(), n_blocks // MIN_BLOCKS_PER_THREAD))
+    )
 
 
 def _one_by_one(
@@ -179,7 +183,7 @@ def _one_by_one(
 
 
 def _in_threads(works: Sequence[Callable[[], T]]) -> list[T]:
-    """What each returns; the first is done here, the others in threads of the pool."""
+    """Results of all functions; the first runs in this thread, the others in the pool."""
     if len(works) == 1:
         return [works[0]()]
     others = [_pool().submit(_run, work) for work in works[1:]]
@@ -187,11 +191,11 @@ def _in_threads(works: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def _run(work: Callable[[], T]) -> T:
-    _here.busy = True
+    _thread.busy = True
     try:
         return work()
     finally:
-        _here.busy = False
+        _thread.busy = False
 
 
 @cache
@@ -204,14 +208,14 @@ def _limiter() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="ranksieve-blas")
 
 
-def _forget_threads() -> None:
-    """A forked child inherits the pools but not their threads."""
+def _discard_pools() -> None:
+    """Discard the pools: a forked child inherits them without their threads."""
     _pool.cache_clear()
     _limiter.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+    os.register_at_fork(after_in_child=_discard_pools)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Array types shared by every layer."""
+"""Type aliases for arrays, matrices and paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GridRanker: any linear method within a budget, its parameters chosen on held-out queries."""
+"""GridRanker: any linear method within a budget, with parameters selected on held-out queries."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
-from ranksieve._util.files import plain
-from ranksieve.baselines.selector import weighted
+from ranksieve._util.files import to_plain
+from ranksieve.baselines.selector import query_weight_argument
 from ranksieve.choice.decide import Choice, choose
 from ranksieve.choice.families import Candidate, Family
 from ranksieve.choice.held_out import HeldOut
@@ -22,69 +22,70 @@ from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.features import column_blocks
 from ranksieve.errors import ParameterError, lookup, warn_caller
-from ranksieve.methods import METHODS, Method, find_method, thinned, within
+from ranksieve.methods import METHODS, Method, find_method, limit_sizes, thin_grid
 from ranksieve.metrics import Profile, parse, profile_for
 from ranksieve.model.linear import LinearModel
 from ranksieve.path import Progress
 from ranksieve.penalties import NoPenalty
-from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order, started_from
+from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order, start_from
 from ranksieve.rankers.parameters import Count, Interval, Seed, cost_of, plain_budget, stated_costs
 from ranksieve.solvers import Trace
 
-PREPARATION = ("normalise", "missing")
+PREPARATION_PARAMETERS = ("normalise", "missing")
 Point = Mapping[str, Any]
 
 
 @dataclass(eq=False, repr=False)
 class GridRanker(Ranker):
-    """A linear method of the table METHODS, within a budget of features or cost.
+    """A linear method of METHODS within a budget, with parameters selected on held-out queries.
 
-    Candidates are the points of the method's own grid: all of them where each fit starts from the one before
-    (``Method.warm``), else the fast grid of at most five values of one parameter or three of each of several.
-    A candidate above the budget is fitted once more, on its strongest features alone: those with the largest
-    |w_j|·s_j, where s_j is the mean distance of feature j from its mean within the query; with costs each
-    that still fits, groups paid once. The candidate with the best mean of the metric on held-out queries is
-    kept; in a tie the one with the fewest features (with costs the cheapest), then the first. A model
-    without features is never kept, and counts as the worst ranking in a fold where a candidate has none.
+    Candidates are the points of the method's grid: all of them if each fit starts from the previous one
+    (``Method.warm``), else the fast grid with at most five values of one parameter or three of each of
+    several. A candidate above the budget is refitted on its strongest features: in the order of decreasing
+    |w_j|·s_j, s_j the mean absolute deviation of feature j from its mean within the query, each feature that
+    the budget still allows (groups are paid once). The candidate with the best mean of the metric on held-out
+    queries is selected; ties are broken by the number of features (with costs: by cost), then by the order of
+    the grid. A model without features is never selected; in a fold, it counts as the worst possible ranking.
 
     Parameters
     ----------
     method : str or Method
-        Its name in METHODS, or a method of your own. SparseRanker keeps budgets by itself.
+        A name in METHODS, or a Method. SparseRanker has its own budget and is not supported.
     max_features : int, optional
-        Use at most this many features.
+        Maximum number of features.
     metric : str
-        What the choice maximises, such as "ndcg@10" or "map".
+        Metric to maximise, such as "ndcg@10" or "map".
     parameters : mapping, optional
-        Parameters of the method that are fixed; the grid keeps what they leave open.
+        Fixed parameters of the method; the grid varies the others.
     feature_costs : file, mapping, sequence or FeatureCosts, optional
-        What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.io.read_costs`.
+        Cost of each feature, or of groups of features that are paid once; see
+        :func:`ranksieve.io.read_costs`.
     max_cost : float, optional
-        The features in use cost at most this much.
+        Maximum cost of the features in use.
     profile : str or Profile, optional
-        Metric conventions; default: those that the data to choose on come with, else "standard".
+        Metric conventions. Default: the profile of the held-out data if they have one, else "standard".
     cv : int
-        Query-level folds used when ``fit`` gets no validation set. Each candidate, with its choice of
-        features, is fitted again without each fold.
+        Number of folds of the training queries, used without validation data. Each candidate is refitted
+        without each fold, including its selection of features.
     random_state : int
-        Shuffles queries into folds.
+        Seed of the split into folds.
     normalise, missing
-        As in every ranker: how features are scaled, and what takes the place of missing ones.
+        Scaling of features and replacement of missing values, as in every ranker.
 
     Attributes
     ----------
     coef_, support_, objective_, gap_, n_iter_
-        The chosen ranker, in the width of the data, and its certificate.
+        The selected model, with one weight per column of the data, and its certificate.
     ranker_ : Ranker
-        The same as the method gives it, fitted on prepared data with the columns ``columns_``.
+        The selected ranker of the method, fitted on the columns ``columns_`` of the prepared data.
     points_ : list of mappings
         The parameters of each candidate.
     choice_ : Choice
-        The candidates and how they rank held-out queries; ``choice_.index`` is the number of the chosen one.
+        The candidates with their held-out metrics; ``choice_.index`` is the index of the selected one.
     n_folds_ : int
-        Folds of training queries that were held out in turn; 0 if none were.
+        Number of folds of cross-validation; 0 without cross-validation.
     costs_ : FeatureCosts or None
-        What features cost.
+        Feature costs.
     """
 
     ranker_: Ranker = field(init=False)
@@ -116,7 +117,7 @@ class GridRanker(Ranker):
         document_weight: Any = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Fit the candidates and choose one on ``valid``, or by query-level cross-validation.
+        """Fit the candidates and select one on ``valid``, or by cross-validation over queries.
 
         Parameters
         ----------
@@ -124,15 +125,15 @@ class GridRanker(Ranker):
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
         valid : Dataset, optional
-            Held-out queries for the choice.
+            Validation data for the selection.
         query_weight : array or mapping of query id to number, optional
-            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
-            2 a query counts as two, with 0 as none.
+            One weight per query, in order of first appearance, or a mapping for some queries (default 1). A
+            query of weight 2 counts twice, one of weight 0 is ignored.
         document_weight : array, optional
-            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
-            absent.
+            One weight per row, unless X is a Dataset. A document of weight 2 counts as two copies, one of
+            weight 0 is ignored.
         progress : callable, optional
-            Called with (candidates fitted, fits in all).
+            Called with (fits done, total).
         """
         return self._learn(
             X, y, qid, query_weight=query_weight, document_weight=document_weight, valid=valid,
@@ -157,13 +158,13 @@ class GridRanker(Ranker):
         fits = search.fits(data, task.query_weight)
         if not search.budget.allows(np.array([fit.coef for fit in fits])).any():
             reason = f"{method.title} uses no feature with any of the {len(fits)} settings tried"
-            raise ParameterError("parameters", self.parameters, f"{reason}; give others that keep some")
+            raise ParameterError("parameters", self.parameters, f"{reason}; use parameters that keep some")
         fold_coefs = self._fold_coefs(search, data, task.query_weight, fold_of, n_folds)
         candidates = [fit.candidate(versions) for fit, versions in zip(fits, fold_coefs, strict=True)]
         profile = profile_for(self.profile, source if valid is None else valid)
-        dealings = [fold_of] if n_folds else []
-        held_out = HeldOut(task.preparation, self.metric, profile, source, dealings, valid)
-        family = Family(method.title, candidates).measured(held_out)
+        splits = [fold_of] if n_folds else []
+        held_out = HeldOut(task.preparation, self.metric, profile, source, splits, valid)
+        family = Family(method.title, candidates).with_validation(held_out)
         choice = choose([family], search.budget, data.feature_names, random_state=self.random_state)
         chosen = fits[choice.index]
         for category, text in chosen.warnings:
@@ -183,21 +184,21 @@ class GridRanker(Ranker):
         }
 
     def _abilities(self) -> Collection[str]:
-        return ("linear", "scale", "budget", "document_weight")  # the last if its method has it
+        return ("linear", "scale", "budget", "document_weight")  # the last only if the method has it
 
     def _method(self) -> Method:
         method = find_method(self.method.lower()) if isinstance(self.method, str) else self.method
         if not isinstance(method, Method):
-            raise ParameterError("method", method, "must be a name or a Method")
+            raise ParameterError("method", method, "must be the name of a method or a Method")
         if not method.linear:
-            raise ParameterError("method", self.method, "is not linear, so it cannot have a budget")
+            raise ParameterError("method", self.method, "is not linear; budgets need a linear method")
         if method.can("valid"):
-            reason = f"give {method.title} itself `max_features`, `feature_costs` and `max_cost`"
+            reason = f"pass `max_features`, `feature_costs` and `max_cost` to {method.title} itself"
             raise ParameterError("method", self.method, reason)
         for name in self.parameters or {}:
             lookup(method.parameters, name, "parameters")
-            if name in PREPARATION:
-                raise ParameterError("parameters", self.parameters, f"give `{name}` to GridRanker itself")
+            if name in PREPARATION_PARAMETERS:
+                raise ParameterError("parameters", self.parameters, f"pass `{name}` to GridRanker itself")
         return method
 
     def _search(
@@ -215,18 +216,19 @@ class GridRanker(Ranker):
         return GridSearch(method, points, budget, _counter(progress, len(points) * (1 + n_folds)))
 
     def _grid(self, method: Method, n_usable: int) -> Sequence[Point]:
-        """The points of the method's grid that differ in what is not fixed, with sizes up to ``n_usable``.
+        """Points of the method's grid with the fixed parameters, with sizes of at most ``n_usable``.
 
-        Where all that varies in it is fixed, nothing is chosen, and what else it holds does not count.
+        If every parameter that varies in the grid is fixed, there is one point, and the constant parameters
+        of the grid are not used.
         """
         fixed: Point = self.parameters or {}
-        grid = within(method.grid, method, n_usable)
-        points: Sequence[Point] = grid if method.warm else thinned(grid)
+        grid = limit_sizes(method.grid, method, n_usable)
+        points: Sequence[Point] = grid if method.warm else thin_grid(grid)
         first = method.grid[0]
         varied = {name for point in method.grid for name in point if point[name] != first.get(name)}
         if varied and varied | ({method.size} - {""}) <= fixed.keys():
             points = [{}]
-        points = within([{**point, **fixed} for point in points], method, n_usable)
+        points = limit_sizes([{**point, **fixed} for point in points], method, n_usable)
         return [point for k, point in enumerate(points) if point not in points[:k]]
 
     def _fold_coefs(
@@ -237,8 +239,8 @@ class GridRanker(Ranker):
         fold_of: IntArray,
         n_folds: int,
     ) -> Sequence[FloatArray | None]:
-        """For each candidate its weights without each fold (folds × features); None without folds."""
-        if n_folds == 0:  # one query cannot be held out from itself: it is its own validation set
+        """Weights of each candidate, fitted without each fold (folds × features); None without folds."""
+        if n_folds == 0:  # validation data, or a single query, which is then evaluated on itself
             return [None] * len(search.grid)
         coefs = np.empty((len(search.grid), n_folds, data.n_features))
         for fold in range(n_folds):
@@ -248,27 +250,27 @@ class GridRanker(Ranker):
                 fits = search.fits(data.select_queries(others), weight)
             except ValueError as error:
                 reason = f"cannot fit without fold {fold + 1} of {n_folds} ({error})"
-                advice = "give validation data, or another `cv` or `random_state`"
+                advice = "use validation data, or another `cv` or `random_state`"
                 raise ParameterError("cv", self.cv, f"{reason}; {advice}") from None
             coefs[:, fold] = [fit.coef for fit in fits]
         return list(coefs)
 
     def to_model(self) -> LinearModel:
-        """The chosen ranker as a model that can be saved, exported and explained."""
+        """The selected ranker as a model that can be saved, exported and explained."""
         model: LinearModel = replace(super().to_model(), method=type(self.ranker_).__name__)
         return model
 
     def _stated_parameters(self) -> dict[str, Any]:
-        """Those of the chosen ranker, with the budget and how it was chosen."""
-        own = plain_budget(self, super()._stated_parameters())
+        """Parameters of the selected ranker, with the budget and the settings of the selection."""
+        parameters = plain_budget(self, super()._stated_parameters())
         stated = dict(self.ranker_._fit_parameters)
         budget = ("max_features", "max_cost", "feature_costs")
-        stated |= {name: own[name] for name in budget if own[name] is not None}
-        stated |= {name: own[name] for name in PREPARATION}
+        stated |= {name: parameters[name] for name in budget if parameters[name] is not None}
+        stated |= {name: parameters[name] for name in PREPARATION_PARAMETERS}
         method = next((name for name, entry in METHODS.items() if entry is self._method()), None)
-        point = plain(dict(self.points_[self.choice_.index]))
+        point = to_plain(dict(self.points_[self.choice_.index]))
         choice = {
-            "method": method, "parameters": own["parameters"] or {}, "candidates": len(self.points_),
+            "method": method, "parameters": parameters["parameters"] or {}, "candidates": len(self.points_),
             "point": point,
         }  # fmt: skip
         if "valid" not in self._origin.fingerprints:
@@ -276,11 +278,11 @@ class GridRanker(Ranker):
         return {**stated, "choice": choice | (self.choice_.validation.criterion or {})}
 
     def _certificate(self) -> dict[str, Any]:
-        """That of the chosen ranker; ``features`` are those it was fitted on, if not all."""
-        names, proven = self.coef_names_, self.ranker_._certificate()
+        """Certificate of the selected ranker, with the ``features`` it was fitted on, if not all."""
+        names, certificate = self.coef_names_, self.ranker_._certificate()
         if len(self.columns_) < len(names) and np.isfinite(self.objective_):
-            proven = {"features": [names[j] for j in self.columns_]} | proven
-        return proven
+            certificate = {"features": [names[j] for j in self.columns_]} | certificate
+        return certificate
 
     def _chosen_by(self) -> dict[str, str] | None:
         return None if len(self.points_) == 1 else self.choice_.validation.criterion
@@ -293,7 +295,7 @@ class GridRanker(Ranker):
 
 @dataclass(frozen=True, eq=False)
 class GridFit:
-    """A ranker fitted on some columns, its weights in full width, and the warnings of its fit."""
+    """A ranker fitted on some columns, its weights for all columns, and the warnings of its fit."""
 
     ranker: Ranker
     columns: IntArray
@@ -308,7 +310,7 @@ class GridFit:
 
 @dataclass(frozen=True, eq=False)
 class GridSearch:
-    """The points of a method's grid, each fit brought within the budget."""
+    """Fits the points of a method's grid within the budget."""
 
     method: Method
     grid: Sequence[Point]
@@ -316,14 +318,13 @@ class GridSearch:
     count: Callable[[], None]
 
     def fits(self, data: Dataset, query_weight: FloatArray | None) -> list[GridFit]:
-        """One fit per point, on prepared data."""
         return list(self._fits(data, query_weight))
 
     def _fits(self, data: Dataset, query_weight: FloatArray | None) -> Iterator[GridFit]:
-        payable, spread = payable_columns(self.budget, data.n_features), spread_in_queries(data)
+        affordable, spread = affordable_columns(self.budget, data.n_features), spread_in_queries(data)
         previous = None
         for point in self.grid:
-            fit = self._fit(point, data, payable, query_weight, previous)
+            fit = self._fit(point, data, affordable, query_weight, previous)
             previous = fit.ranker if self.method.warm else None
             if fit.coef.any() and not self.budget.allows(fit.coef[None])[0]:
                 columns = strongest_columns(fit.coef, spread, self.budget)
@@ -339,41 +340,41 @@ class GridSearch:
         query_weight: FloatArray | None,
         previous: Ranker | None = None,
     ) -> GridFit:
-        narrow = data if len(columns) == data.n_features else data.select_features(columns)
-        if self.method.size:  # no more features than there are to choose from
-            n_usable = max(1, int(varying_columns(narrow).sum()))
-            point = within([point], self.method, n_usable)[0]
+        train = data if len(columns) == data.n_features else data.select_features(columns)
+        if self.method.size:
+            n_usable = max(1, int(varying_columns(train).sum()))
+            point = limit_sizes([point], self.method, n_usable)[0]
         ranker: Any = self.method.make(**point)
         if previous is not None:
-            started_from(ranker, previous.coef_, narrow.feature_names)
+            start_from(ranker, previous.coef_, train.feature_names)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            ranker.fit(narrow, **weighted(ranker, query_weight))
+            ranker.fit(train, **query_weight_argument(ranker, query_weight))
         coef = np.zeros(data.n_features)
         coef[columns] = ranker.coef_
         texts = [(one.category, getattr(one.message, "text", str(one.message))) for one in caught]
         return GridFit(ranker, columns, coef, texts)
 
 
-def payable_columns(budget: Budget, n_features: int) -> IntArray:
-    """Columns that the cost limit can pay for, each with its whole group but nothing else."""
+def affordable_columns(budget: Budget, n_features: int) -> IntArray:
+    """Columns whose own cost, including that of their group, is within the cost limit."""
     if budget.costs is None or budget.max_cost is None:
         return np.arange(n_features)
     return np.flatnonzero(budget.costs.of_each <= budget.limit)
 
 
 def strongest_columns(coef: FloatArray, spread: FloatArray, budget: Budget) -> IntArray:
-    """Of the columns in use, in the order of falling |w_j|·spread_j, each with which the budget is kept."""
-    used, kept = np.flatnonzero(coef), np.zeros_like(coef)
+    """Select columns in use greedily, by decreasing |w_j|·spread_j, while the budget allows them."""
+    used, selected = np.flatnonzero(coef), np.zeros_like(coef)
     for j in used[np.argsort(-np.abs(coef[used]) * spread[used], kind="stable")]:
-        kept[j] = 1.0
-        if not budget.allows(kept[None])[0]:
-            kept[j] = 0.0
-    return np.flatnonzero(kept)
+        selected[j] = 1.0
+        if not budget.allows(selected[None])[0]:
+            selected[j] = 0.0
+    return np.flatnonzero(selected)
 
 
 def spread_in_queries(data: Dataset) -> FloatArray:
-    """Mean distance of each feature from its mean within the query: what a weight of 1 does to scores."""
+    """Mean absolute deviation of each feature from its mean within the query."""
     queries, spread = data.queries, np.empty(data.n_features)
     for columns, block in column_blocks(data.X):
         grouped = queries.group(block)

@@ -1,4 +1,4 @@
-"""What each feature of a data set looks like, and which of them are nearly the same."""
+"""Statistics of the features of a data set, and groups of near-duplicate features."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_rows
-from ranksieve.data.parts import RemoteRows, in_parts
-from ranksieve.data.queries import Queries, few_queries
+from ranksieve.data.parts import RemoteData, map_parts
+from ranksieve.data.queries import Queries, query_ranges
 from ranksieve.errors import DataError
 from ranksieve.metrics import Evaluator, parse
 from ranksieve.metrics.profiles import Profile
 
 QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
-BINS = 24  # of histograms
-ROWS_AT_ONCE = 2**14
-MOST_LENGTHS = 12  # ranges of list lengths
-MOST_COMPARED = 2000  # features that are compared with each other
+HISTOGRAM_BINS = 24
+PRODUCT_ROWS = 2**14  # rows per matrix product
+MAX_LENGTH_RANGES = 12
+MAX_CORRELATED_FEATURES = 2000  # with more, features are not compared
 
 
 @dataclass(frozen=True)
-class FeatureFigures:
-    """A feature in figures.
+class FeatureStatistics:
+    """Statistics of a feature.
 
-    ``missing`` and ``zeros`` are shares of all rows; the quantiles are those of the values that are present
-    and finite, None if there is none. ``deviation`` is the standard deviation within queries. ``metric`` is
-    that of ranking by this feature alone, upwards (``direction`` 1) or downwards (−1), whichever is better,
-    with missing values at the feature's mean; 0 and 0 if it cannot rank or be measured. ``histogram`` counts
-    the values between the 1 % and the 99 % quantile, those beyond in the outermost bins.
+    ``missing`` and ``zeros`` are shares of all rows. Quantiles are of the finite values, None if there are
+    none. ``deviation`` is the standard deviation within queries. ``metric`` is the metric of ranking by this
+    feature alone, in the better of both directions (``direction`` 1: higher values first, −1: lower values
+    first), with missing values replaced by the mean; both are 0 if the feature is constant within queries or
+    the metric is not defined. ``histogram`` counts values from the 1 % to the 99 % quantile; values beyond
+    are in the outermost bins.
     """
 
     name: str
@@ -56,8 +57,8 @@ class FeatureFigures:
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Features that are nearly the same within queries, and the least |correlation| that joins them."""
+class NearDuplicates:
+    """Features that are nearly equal within queries, and the lowest |correlation| that links them."""
 
     features: tuple[str, ...]
     correlation: float
@@ -65,15 +66,15 @@ class Alike:
 
 @dataclass(frozen=True)
 class Inspection:
-    """All features in figures, groups of features that are nearly the same, and how they were measured.
+    """Statistics of all features, groups of near-duplicates, and the metric.
 
-    ``chance`` and ``ideal`` are the metric of documents in a random and in the best possible order; None if
-    the labels are not such that the metric can be measured, and then no feature has one. ``list_lengths``
-    counts queries by their number of documents: from, to, and how many queries.
+    ``chance`` and ``ideal`` are the metric of a random and of the best possible ranking; None if the metric
+    is not defined for the labels, in which case no feature has one. ``list_lengths`` has the number of
+    queries by number of documents: (from, to, number of queries).
     """
 
-    features: tuple[FeatureFigures, ...]
-    alike: tuple[Alike, ...]
+    features: tuple[FeatureStatistics, ...]
+    alike: tuple[NearDuplicates, ...]
     list_lengths: tuple[tuple[int, int, int], ...]
     metric: str
     profile: str
@@ -81,7 +82,7 @@ class Inspection:
     ideal: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Plain data for JSON."""
         return asdict(self)
 
 
@@ -92,32 +93,32 @@ def inspect_features(
     *,
     least_correlation: float = 0.99,
 ) -> Inspection:
-    """Look at each feature: range, scale, missing values, what it ranks alone, and its near-duplicates.
+    """Inspect each feature: range, scale, missing values, metric of ranking by it alone, near-duplicates.
 
     Parameters
     ----------
     data : Dataset
         In memory or on disk.
     metric, profile
-        What rankings by single features are measured with; default profile: that of the data.
+        Metric of rankings by single features. Default profile: that of the data.
     least_correlation : float
-        Features whose values, each less its query's mean, have at least this |correlation| are alike. More
-        than 2,000 features are not compared.
+        Features are near-duplicates if their values minus the mean of the query have at least this
+        |correlation|. More than 2,000 features are not compared.
     """
-    if isinstance(data, RemoteRows):
-        reason = "features of data on a cluster cannot be inspected; read some of the rows instead"
+    if isinstance(data, RemoteData):
+        reason = "distributed data cannot be inspected; read a part of the data into memory"
         raise DataError(None, None, reason)
     parse(metric)
     evaluator = Evaluator(data, profile)
     shuffled = np.random.default_rng(0).permutation(data.n_docs).astype(np.float64)
     chance, ideal = _means(np.stack([shuffled, data.y], axis=1), evaluator, metric) or (None, None)
-    figures = tuple(
-        _figures(name, column, data.queries, evaluator, metric)
+    features = tuple(
+        _statistics(name, column, data.queries, evaluator, metric)
         for name, column in zip(data.feature_names, dense_columns(data.X), strict=True)
     )
     return Inspection(
-        figures,
-        _alike(data, figures, least_correlation),
+        features,
+        _near_duplicates(data, features, least_correlation),
         _list_lengths(data.queries.sizes),
         metric,
         evaluator.profile.name,
@@ -127,27 +128,27 @@ def inspect_features(
 
 
 def _list_lengths(sizes: IntArray) -> tuple[tuple[int, int, int], ...]:
-    """(from, to, queries) in ranges of equal width, without those at the end that are empty."""
+    """(from, to, number of queries) in ranges of equal width, without empty ranges at the end."""
     first, last = int(sizes.min()), int(sizes.max())
-    width = -(-(last - first + 1) // MOST_LENGTHS)
+    width = -(-(last - first + 1) // MAX_LENGTH_RANGES)
     counts = np.bincount((sizes - first) // width)
     return tuple(
         (first + k * width, first + (k + 1) * width - 1, count) for k, count in enumerate(counts.tolist())
     )
 
 
-def _figures(
+def _statistics(
     name: str, column: FloatArray, queries: Queries, evaluator: Evaluator, metric: str
-) -> FeatureFigures:
-    holes, infinite = np.isnan(column), np.isinf(column)
-    present = column[~(holes | infinite)]
-    filled = _finite(column, present)
+) -> FeatureStatistics:
+    missing, infinite = np.isnan(column), np.isinf(column)
+    present = column[~(missing | infinite)]
+    filled = _make_finite(column, present)
     varies = _varies_within(filled, queries)
-    value, direction = _alone(filled, evaluator, metric) if varies else (0.0, 0)
+    value, direction = _single_feature_metric(filled, evaluator, metric) if varies else (0.0, 0)
     least, low, lower, median, upper, high, greatest = (
         np.quantile(present, QUANTILES).tolist() if len(present) else [None] * len(QUANTILES)
     )
-    return FeatureFigures(
+    return FeatureStatistics(
         name,
         minimum=least,
         lower_quartile=lower,
@@ -155,7 +156,7 @@ def _figures(
         upper_quartile=upper,
         maximum=greatest,
         deviation=_deviation_within(filled, queries) if varies else 0.0,
-        missing=float(holes.mean()),
+        missing=float(missing.mean()),
         zeros=float(np.mean(column == 0)),
         n_infinite=int(infinite.sum()),
         constant=not len(present) or (len(present) == len(column) and least == greatest),
@@ -168,14 +169,14 @@ def _figures(
 
 
 def _deviation_within(column: FloatArray, queries: Queries) -> float:
-    """The root mean square of the distances from the mean of each query, for values of any size."""
-    unit = np.exp2(np.frexp(np.abs(column).max())[1] - 1)  # a power of two: dividing by it is exact
+    """Standard deviation from the mean of the query, without overflow."""
+    unit = np.exp2(np.frexp(np.abs(column).max())[1] - 1)  # division by a power of two is exact
     centred = queries.centred(queries.group(column / unit))
     return float(unit * np.sqrt(np.mean(centred**2)))
 
 
-def _finite(column: FloatArray, present: FloatArray) -> FloatArray:
-    """Missing values at the mean, infinite ones at the extremes, so that the column can rank."""
+def _make_finite(column: FloatArray, present: FloatArray) -> FloatArray:
+    """Replace missing values by the mean and infinite ones by the largest or smallest finite value."""
     if len(present) == len(column):
         return column
     if not len(present):
@@ -190,8 +191,8 @@ def _varies_within(column: FloatArray, queries: Queries) -> bool:
     return bool(np.any(np.maximum.reduceat(grouped, starts) > np.minimum.reduceat(grouped, starts)))
 
 
-def _alone(column: FloatArray, evaluator: Evaluator, metric: str) -> tuple[float, int]:
-    """The metric of ranking by a column, and by which direction."""
+def _single_feature_metric(column: FloatArray, evaluator: Evaluator, metric: str) -> tuple[float, int]:
+    """Metric of ranking by a column in the better direction, and the direction."""
     up, down = _means(np.stack([column, -column], axis=1), evaluator, metric) or (None, None)
     if up is None or down is None:
         return 0.0, 0
@@ -199,7 +200,7 @@ def _alone(column: FloatArray, evaluator: Evaluator, metric: str) -> tuple[float
 
 
 def _means(scores: FloatArray, evaluator: Evaluator, metric: str) -> list[float] | None:
-    """The metric of each column of scores; None if the labels do not allow to measure it."""
+    """Mean metric of each column of scores; None if it is not defined for the labels."""
     try:
         return evaluator.evaluate_many(scores, metric).mean(axis=1).tolist()  # type: ignore[no-any-return]
     except ValueError:
@@ -211,38 +212,37 @@ def _histogram(present: FloatArray, low: float | None, high: float | None) -> li
         return []
     if low == high:
         return [len(present)]
-    unit = 1.0 if np.isfinite(BINS * (high - low)) else 2.0**32  # a power of two: dividing by it is exact
-    counts, _ = np.histogram(np.clip(present, low, high) / unit, BINS, (low / unit, high / unit))
+    unit = 1.0 if np.isfinite(HISTOGRAM_BINS * (high - low)) else 2.0**32  # exact division
+    counts, _ = np.histogram(np.clip(present, low, high) / unit, HISTOGRAM_BINS, (low / unit, high / unit))
     return counts.tolist()  # type: ignore[no-any-return]
 
 
-# --- Features that are nearly the same ---------------------------------------------------------------------
-
-
-def _alike(data: Dataset, figures: tuple[FeatureFigures, ...], least: float) -> tuple[Alike, ...]:
-    varying = np.flatnonzero([one.deviation > 0 for one in figures]).astype(np.int64)
-    if not 2 <= len(varying) <= MOST_COMPARED:
+def _near_duplicates(
+    data: Dataset, features: tuple[FeatureStatistics, ...], least: float
+) -> tuple[NearDuplicates, ...]:
+    varying = np.flatnonzero([one.deviation > 0 for one in features]).astype(np.int64)
+    if not 2 <= len(varying) <= MAX_CORRELATED_FEATURES:
         return ()
-    scale = np.array([figures[j].deviation for j in varying])
-    products = np.sum(in_parts(data, partial(_products, columns=varying, scale=scale)), axis=0)
-    sizes = np.sqrt(np.outer(np.diag(products), np.diag(products)))
-    correlation = np.minimum(np.abs(products) / np.where(sizes > 0, sizes, np.inf), 1.0)
+    scale = np.array([features[j].deviation for j in varying])
+    products = np.sum(map_parts(data, partial(_products, columns=varying, scale=scale)), axis=0)
+    norms = np.sqrt(np.outer(np.diag(products), np.diag(products)))
+    correlation = np.minimum(np.abs(products) / np.where(norms > 0, norms, np.inf), 1.0)
     np.fill_diagonal(correlation, 0.0)
     count, group = connected_components(correlation >= least, directed=False)
-    found = []
+    groups = []
     for number in range(count):
         members = np.flatnonzero(group == number)
         if len(members) > 1:
-            among = correlation[np.ix_(members, members)]
+            within_group = correlation[np.ix_(members, members)]
             names = tuple(data.feature_names[varying[j]] for j in members)
-            found.append(Alike(names, float(among[among >= least].min())))
-    return tuple(sorted(found, key=lambda one: -one.correlation))
+            groups.append(NearDuplicates(names, float(within_group[within_group >= least].min())))
+    return tuple(sorted(groups, key=lambda one: -one.correlation))
 
 
 def _products(part: Dataset, columns: IntArray, scale: FloatArray) -> FloatArray:
-    """Σ z zᵀ of values less the mean of their query, in units of their deviation; 0 where missing."""
+    """Σ z zᵀ, z = (x − mean of the query) / scale; 0 if x is missing or infinite."""
     total, queries = np.zeros((len(columns), len(columns))), part.queries
-    for first, last in few_queries(queries.offsets, 0, queries.n_queries, ROWS_AT_ONCE):
+    for first, last in query_ranges(queries.offsets, 0, queries.n_queries, PRODUCT_ROWS):
         begin, end = queries.offsets[[first, last]].tolist()
         starts = queries.offsets[first:last] - begin
         z = np.array(dense_rows(part.X, queries.rows_between(begin, end))[:, columns] / scale)

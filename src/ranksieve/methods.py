@@ -1,6 +1,6 @@
-"""One table of all methods: what each minimises and how, how it is made, and the grid its paper tries.
+"""The table of methods: loss, penalty and solver of each, how to construct it, and the grid of its paper.
 
-The command line, the experiments and the documentation read this table; one line adds a method.
+The command line, the experiments and the documentation use this table. To add a method, add an entry.
 """
 
 from __future__ import annotations
@@ -21,53 +21,52 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Maker:
-    """Makes rankers of a class of ``rankers`` or ``baselines``, with defaults of its own.
+class RankerFactory:
+    """Constructs rankers of a class in ``rankers`` or ``baselines``, with default parameters.
 
-    The class is loaded when the first is made: the table of methods is quick to read.
+    The class is loaded at the first call, so that importing the table is fast.
     """
 
     name: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, **parameters: Any) -> Ranker:
-        place = rankers if hasattr(rankers, self.name) else baselines
-        made: Ranker = getattr(place, self.name)(**{**self.defaults, **parameters})
-        return made
+        package = rankers if hasattr(rankers, self.name) else baselines
+        estimator: Ranker = getattr(package, self.name)(**{**self.defaults, **parameters})
+        return estimator
 
 
-def ranker(name: str, **defaults: Any) -> Maker:
-    """What makes rankers of this class, with these parameters unless told otherwise."""
-    return Maker(name, defaults)
+def ranker(name: str, **defaults: Any) -> RankerFactory:
+    return RankerFactory(name, defaults)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to learn a ranker: ``make(**point)`` for each point of the grid, chosen by ``select``.
+    """A method: fits ``make(**point)`` for each point of the grid and selects one by ``select``.
 
     Parameters
     ----------
     title, source, loss, penalty, solver : str
-        What it is called, where it comes from, what it minimises and how, in words.
+        Name, source, loss, penalty and solver, as text.
     make : callable
-        Gives the ranker for some parameters; all have defaults, those of the ranker's class but for what the
-        name of the method states.
+        Constructs the ranker; all parameters have defaults: those of the class, except what the name of the
+        method implies.
     grid : sequence of mappings
-        Parameters to try, as in the method's paper; what it fixes is in every point.
+        Points of the paper's grid, including the parameters that are the same in every point.
     select : str
-        The metric by which the paper chooses among them.
+        The metric of the paper's model selection.
     warm : bool
-        Start each grid point from the one before; only where the optimum is reached anyway.
+        Start each grid point from the previous one; only for methods that reach the optimum.
     size : str
-        The parameter that says how many features to choose, if there is one.
+        Name of the parameter for the number of features, if there is one.
     rounds : str
-        The parameter that bounds the number of iterations, rounds, passes or trees, if there is one.
+        Name of the parameter for the maximum number of iterations, rounds, passes or trees, if there is one.
     n_seeds : int
-        How often an experiment runs it with other seeds, if it draws; 1: it has a seed, but draws nothing.
+        Number of seeds in experiments, if the method is random; 1: it has a seed, but is not random.
     extra : mapping
         Parameters of ``make``, with their defaults, that the ranker itself does not have.
     aliases : sequence of str
-        Other names by which ``ranksieve fit --method`` knows it.
+        Other names for ``ranksieve fit --method``.
     """
 
     title: str
@@ -75,7 +74,7 @@ class Method:
     loss: str = ""
     penalty: str = ""
     solver: str = ""
-    make: Callable[..., Ranker] = Maker("SparseRanker")
+    make: Callable[..., Ranker] = RankerFactory("SparseRanker")
     grid: Sequence[Mapping[str, Any]] = ({},)
     select: str = "ndcg@10"
     warm: bool = False
@@ -87,39 +86,38 @@ class Method:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters with their defaults."""
+        """Parameters and their defaults."""
         return {**self.make().get_params(deep=False), **self.extra}
 
     @property
     def seed(self) -> int | None:
-        """The seed by default; None for a method that draws nothing, or whose grid has seeds of its own."""
-        drawn = self.n_seeds > 1 and all("random_state" not in point for point in self.grid)
-        return self.parameters.get("random_state") if drawn else None
+        """The default seed; None for a method that is not random, or whose grid contains seeds."""
+        is_random = self.n_seeds > 1 and all("random_state" not in point for point in self.grid)
+        return self.parameters.get("random_state") if is_random else None
 
     @property
     def linear(self) -> bool:
-        """Whether it gives a linear model."""
         return self.can("linear")
 
     def can(self, what: str) -> bool:
-        """What its rankers can do (:meth:`ranksieve.rankers.Ranker.can`)."""
+        """Whether its rankers have an ability (:meth:`ranksieve.rankers.Ranker.can`)."""
         return self.make().can(what)
 
 
 def find_method(name: str) -> Method:
-    """A method by its name in METHODS or by an alias."""
+    """Find a method by its name in METHODS or by an alias."""
     aliases = {alias: method for method in METHODS.values() for alias in method.aliases}
-    return lookup({**METHODS, **aliases} if name in aliases else METHODS, name, "method", KNOWN_AS)
+    return lookup({**METHODS, **aliases} if name in aliases else METHODS, name, "method", METHOD_HINTS)
 
 
 def ranker_classes() -> dict[str, type[Ranker]]:
-    """The classes that the methods make, by their names in lower case."""
+    """Classes of the methods by name in lower case."""
     kinds = dict.fromkeys(type(method.make()) for method in METHODS.values())
     return {kind.__name__.lower(): kind for kind in kinds}
 
 
 def parameter_grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
-    """All combinations, the last name varying fastest."""
+    """All combinations of the values; the last name varies fastest."""
     return [dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())]
 
 
@@ -144,7 +142,7 @@ _REWEIGHTED = "reweighted ℓ1"
 _FEW_ALPHAS = parameter_grid(alpha=decades(-1, -4, 2))
 _CS = parameter_grid(C=decades(-3, 3))
 _MEAN_CS = parameter_grid(C=decades(-3, 3), average=[True])
-# Every model that a tolerance would stop at is a prefix of the run without one: validation chooses among all.
+# A tolerance would only stop the same sequence of rounds earlier, so validation selects the number of rounds.
 _ROUNDS = parameter_grid(n_rounds=[1, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200], tol=[np.inf])
 _SIZES = [5, 10, 15, 20, 25]
 
@@ -158,13 +156,16 @@ def _ranksvm(title: str, penalty: str, name: str, solver: str, warm: bool = Fals
 def _selector(
     title: str, source: str, penalty: str, kind: Callable[..., Ranker], size: str = "", **grid: Sequence[Any]
 ) -> Method:
-    """A selector, of a given number of features if ``size`` names it; its grid has C of RankSVM as base."""
+    """A feature selector followed by RankSVM, whose C is in the grid, as is ``size`` if it is given."""
     points = parameter_grid(**({size: _SIZES} if size else {}), **grid, C=decades(-2, 2))
-    how = (HINGE, penalty, "then RankSVM-Primal", partial(_selected, kind), points)
-    return Method(title, source, *how, size=size, rounds="", extra={"C": None})
+    make = partial(_make_selector, kind)
+    return Method(
+        title, source, HINGE, penalty, "then RankSVM-Primal", make, points, size=size, rounds="",
+        extra={"C": None},
+    )  # fmt: skip
 
 
-def _selected(kind: Callable[..., Ranker], C: float | None = None, **options: Any) -> Ranker:
+def _make_selector(kind: Callable[..., Ranker], C: float | None = None, **options: Any) -> Ranker:
     return kind(**({} if C is None else {"base": rankers.RankSVM(C, average=True)}), **options)
 
 
@@ -300,30 +301,33 @@ METHODS: dict[str, Method] = {
     ),
 }  # fmt: skip
 
-KNOWN_AS = dict.fromkeys(("lightgbm", "lambdarank", "xgboost", "gbdt"), "lambdamart")  # for suggestions
+METHOD_HINTS = dict.fromkeys(("lightgbm", "lambdarank", "xgboost", "gbdt"), "lambdamart")
+"""Methods to suggest for unknown names."""
 
 
-def within(grid: Sequence[Mapping[str, Any]], method: Method, n_features: int) -> Sequence[Mapping[str, Any]]:
-    """The grid for data with ``n_features`` to choose from: larger sizes become all, equal points one."""
+def limit_sizes(
+    grid: Sequence[Mapping[str, Any]], method: Method, n_features: int
+) -> Sequence[Mapping[str, Any]]:
+    """Limit the numbers of features in the grid to ``n_features``, and remove duplicate points."""
     if not method.size:
         return grid
-    cut = [{**point, method.size: min(point[method.size], n_features)} for point in grid]
-    return [point for k, point in enumerate(cut) if point not in cut[:k]]
+    limited = [{**point, method.size: min(point[method.size], n_features)} for point in grid]
+    return [point for k, point in enumerate(limited) if point not in limited[:k]]
 
 
-def thinned(grid: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The fast grid: of each parameter at most five values, of two or more parameters at most three each."""
+def thin_grid(grid: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The fast grid: at most five values if one parameter varies, at most three of each if several vary."""
     values = {name: list(dict.fromkeys(point[name] for point in grid)) for name in grid[0]}
     most = 5 if sum(len(v) > 1 for v in values.values()) < 2 else 3
-    kept = {name: [v[k] for k in _evenly(len(v), most)] for name, v in values.items()}
-    return [point for point in grid if all(point[name] in kept[name] for name in point)]
+    thin = {name: [v[k] for k in _even_indices(len(v), most)] for name, v in values.items()}
+    return [point for point in grid if all(point[name] in thin[name] for name in point)]
 
 
-def _evenly(count: int, most: int) -> list[int]:
+def _even_indices(count: int, most: int) -> list[int]:
     return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))})
 
 
 GRIDS: dict[str, Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]] = {
     "paper": list,
-    "fast": thinned,
+    "fast": thin_grid,
 }

@@ -1,4 +1,4 @@
-"""The smooth objective f(Xw): what solvers ask of it, and that of data in memory or on disk."""
+"""The smooth objective f(Xw): the interface for solvers, and objectives of data in memory and on disk."""
 
 from __future__ import annotations
 
@@ -14,37 +14,42 @@ import numpy as np
 from ranksieve._parallel import fold_blocks, map_blocks, sum_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset, QueryWeight, check_finite, query_weights
-from ranksieve.data.feature_matrix import FeatureMatrix, Read, chosen_columns, feature_matrix, ordered_sum
+from ranksieve.data.feature_matrix import (
+    ColumnReader,
+    FeatureMatrix,
+    chosen_columns,
+    feature_matrix,
+    ordered_sum,
+)
 from ranksieve.data.matrix import is_streamed
-from ranksieve.data.parts import RemoteRows
-from ranksieve.data.queries import Queries, few_queries
+from ranksieve.data.parts import RemoteData
+from ranksieve.data.queries import Queries, query_ranges
 from ranksieve.errors import DataError, lookup
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
-NEAR_CELLS = 2**17  # of X, a quarter of a megabyte: what a core keeps at hand
-KEPT_DOCUMENTS = 2**18  # with more, what is known at w = 0 takes less time to find again than memory to keep
-ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # of a sum, as a share of the sum of its terms' sizes
-CANCELLED = ROUNDING / 4.0  # of a sum over pairs, as a share of its terms, which are counted one by one
-
-REUSED_BLOCK = 31 * 2**20  # bytes; glibc takes no larger block as an example
+CACHE_CELLS = 2**17  # cells of X processed at a time, so that they stay in the cache of a core
+MAX_ZERO_POINT_DOCUMENTS = 2**18  # for larger data the point at w = 0 is recomputed instead of kept in memory
+SUM_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # error of a sum, relative to the sum of |terms|
+PAIR_ROUNDING = SUM_ROUNDING / 4.0  # error of a sum over pairs, relative to the sum over every |term|
+REUSED_BLOCK = 31 * 2**20  # bytes; larger blocks do not raise the threshold of glibc
 
 
 @cache
 def keep_freed_blocks() -> None:
-    """Let freed arrays of up to 31 MB be used again instead of going back to the system, page by page.
+    """Make glibc reuse freed arrays of up to 31 MB instead of returning them to the operating system.
 
-    glibc returns a block to the system at once unless it has seen one as large freed before, so it is shown
-    one here, which is never touched: a path takes a sixth less time. Other C libraries do as they like.
+    Allocating and freeing one block of that size raises the threshold; its pages are never touched. A path
+    takes a sixth less time. Other C libraries are not affected.
     """
     np.empty(REUSED_BLOCK, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
 class Point:
-    """Weights with everything known of the loss there; ``value`` and ``slack`` are means.
+    """Weights with the loss evaluated there; ``value`` and ``slack`` are means.
 
-    ``scores`` and ``at`` (in memory a ScoreValue) are of the kind that the objective works with.
+    The types of ``scores`` and ``at`` (for data in memory, ScoreValue) depend on the objective.
     """
 
     w: FloatArray
@@ -56,28 +61,28 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class HessianBlock:
-    """The Hessian on some columns, of which blocks on fewer can be taken."""
+    """The Hessian on some columns."""
 
     columns: IntArray
     values: FloatArray
 
     def on(self, columns: IntArray) -> FloatArray | None:
-        """The block on some columns, if they are among those of this one."""
-        place = {j: k for k, j in enumerate(self.columns.tolist())}
+        """The block on a subset of the columns; None if it is not a subset."""
+        position = {j: k for k, j in enumerate(self.columns.tolist())}
         try:
-            places = [place[j] for j in columns.tolist()]
+            positions = [position[j] for j in columns.tolist()]
         except KeyError:
             return None
-        return np.ascontiguousarray(self.values[np.ix_(places, places)])
+        return np.ascontiguousarray(self.values[np.ix_(positions, positions)])
 
 
 class Objective(ABC):
     """f(w) = loss(Xw) / normaliser, its gradient and blocks of its (generalised) Hessian.
 
-    Scores are an array in input order, or what stands for it where the documents are: they can be added and
-    multiplied by numbers. Solvers ask ``features`` for ``varies`` and ``reach``, to ``keep`` columns that
-    will be wanted, and for a ``column``: what one unit of its weight adds to the scores. The ``loss`` has at
-    least ``name``, ``normaliser``, ``queries`` and ``dual``; its ``offers`` lists the optional methods.
+    Scores are an array in input order, or an object for scores elsewhere that can be added and multiplied by
+    numbers. Solvers use ``varies`` and ``max_abs`` of ``features``, ``keep`` for columns that they will need,
+    and ``column``: the scores of one column with weight 1. The ``loss`` has at least ``name``,
+    ``normaliser``, ``queries`` and ``dual``; its ``offers`` lists the optional methods.
     """
 
     def __init__(self, features: Any, loss: Any) -> None:
@@ -95,7 +100,7 @@ class Objective(ABC):
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may ask for beside value and gradient."""
+        """Names of the optional methods of the loss."""
         return frozenset(self.loss.offers)
 
     @property
@@ -104,12 +109,12 @@ class Objective(ABC):
         if self._at_zero is not None:
             return self._at_zero
         point = self.evaluate(np.zeros(self.n_features))
-        if self.loss.queries.n_rows <= KEPT_DOCUMENTS:
+        if self.loss.queries.n_rows <= MAX_ZERO_POINT_DOCUMENTS:
             self._at_zero = point
         return point
 
     def evaluate(self, w: FloatArray) -> Point:
-        """Loss at the weights ``w``."""
+        """The loss at the weights ``w``."""
         return self.evaluate_scores(w, self.scores(w))
 
     def scores(self, w: FloatArray) -> Any:
@@ -118,19 +123,19 @@ class Objective(ABC):
 
     @abstractmethod
     def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
-        """Loss at weights whose scores are known already; infinite where a score is not finite."""
+        """The loss at weights whose scores are already computed; infinite if a score is not finite."""
 
     @abstractmethod
     def gradient(self, point: Point) -> FloatArray:
-        """Xᵀ∇loss / normaliser; 0, and no rounding error, for a feature that does not vary within queries."""
+        """Xᵀ∇loss / normaliser; exactly 0 for a feature that does not vary within queries."""
 
     def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
-        """The gradient; of an entry that is certainly smaller than ``least`` perhaps a bound of its size."""
+        """The gradient; entries of size below ``least`` may be replaced by upper bounds below ``least``."""
         return self.gradient(point)
 
     @abstractmethod
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
-        """The block of the Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
+        """The Hessian on ``columns``: X_Aᵀ S X_A / normaliser."""
 
     @abstractmethod
     def curvatures(self, point: Point) -> FloatArray:
@@ -142,57 +147,58 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, point: Point, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the loss, as a sum."""
+        """Sums of the loss over the queries between consecutive cuts."""
 
     @abstractmethod
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the gradient, as a sum; rows are grouped by query."""
+        """Sums of the gradient over the queries between consecutive cuts; rows are grouped by query."""
 
     @abstractmethod
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
-        """What the queries between each two cuts add to the Hessian block, as a sum."""
+        """Sums of the Hessian on ``columns`` over the queries between consecutive cuts."""
 
     @abstractmethod
     def slope_along(self, point: Point, direction_scores: Any) -> float:
-        """Derivative of the loss when the scores move along ``direction_scores`` = X·direction."""
+        """Derivative of the loss along ``direction_scores`` = X·direction."""
 
     @abstractmethod
     def curvature_along(self, point: Point, direction_scores: Any) -> float:
-        """Second derivative of the loss when the scores move along ``direction_scores``."""
+        """Second derivative of the loss along ``direction_scores``."""
 
     @abstractmethod
     def slopes_along(self, point: Point, direction_scores: Any) -> Callable[[float], tuple[float, float]]:
-        """A function of μ: both derivatives of the loss when the scores move by μ·direction_scores."""
+        """Function of a step μ that returns both derivatives at the scores plus μ·direction_scores."""
 
     @abstractmethod
     def restricted(self, columns: IntArray) -> Objective:
-        """The same loss as a function of the weights of some columns."""
+        """The objective as a function of the weights of some columns."""
 
     @abstractmethod
     def sample(self, every: int) -> Objective | None:
-        """The mean loss of one query in ``every``; None if the loss cannot be split or they have no pairs."""
+        """Mean loss of every ``every``-th query; None if the loss cannot be split or they have no pairs."""
 
     def dual(self, point: Point, scale: float) -> float:
-        """Dual value of the loss at ``scale`` times the point's own dual variables."""
+        """Dual value of the loss at ``scale`` times the dual variables of the point."""
         return float(self.loss.dual(point.value, point.slack, scale))
 
     def gradient_error(self, point: Point) -> FloatArray:
-        """How far rounding may have moved each entry of the gradient; a constant feature's is exactly 0.
+        """Bound on the rounding error of each entry of the gradient; 0 for a feature that does not vary.
 
-        Scores are rounded, and so are sums over pairs, whose terms may cancel almost to 0.
+        Scores are rounded, and so are sums over pairs, whose terms may nearly cancel.
         """
-        reach = np.where(self.varies, self.features.reach, 0.0)
-        of_scores = ROUNDING * self._size(point) * (1.0 + self._extent(point))
-        return np.asarray((of_scores + CANCELLED * self._terms(point)[0]) * reach)
+        max_abs = np.where(self.varies, self.features.max_abs, 0.0)
+        of_scores = SUM_ROUNDING * self._size(point) * (1.0 + self._extent(point))
+        return np.asarray((of_scores + PAIR_ROUNDING * self._terms(point)[0]) * max_abs)
 
     def value_error(self, point: Point) -> float:
-        """How far rounding may have moved the loss; a score may also have moved a pair across its kink."""
+        """Bound on the rounding error of the loss; rounded scores may also move a pair across its kink."""
         extent = self._extent(point)
-        of_scores, across = ROUNDING * (point.value + self._size(point) * extent), ROUNDING * (1.0 + extent)
-        return of_scores + across * across + CANCELLED * self._terms(point)[1]
+        of_scores = SUM_ROUNDING * (point.value + self._size(point) * extent)
+        across = SUM_ROUNDING * (1.0 + extent)
+        return of_scores + across * across + PAIR_ROUNDING * self._terms(point)[1]
 
     def _terms(self, point: Point) -> tuple[float, float]:
-        """The sizes of the terms of gradient and loss; weights of pairs add up to 1, two documents each."""
+        """Sums of |terms| of the gradient and of the loss; pair weights sum to 1, with two documents each."""
         if (terms := getattr(point.at, "terms", None)) is not None:
             return terms[0] / self.loss.normaliser, terms[1] / self.loss.normaliser
         largest = 1.0 + self._extent(point)
@@ -204,25 +210,25 @@ class Objective(ABC):
 
     def _extent(self, point: Point) -> float:
         """Σ_j |w_j|·reach_j: no score is larger."""
-        return float(np.abs(point.w) @ self.features.reach)
+        return float(np.abs(point.w) @ self.features.max_abs)
 
 
 class DocumentObjective(Objective):
-    """Formulas for documents that this process reads, in memory, on disk or on a GPU."""
+    """Objective of documents that this process reads: in memory, on disk or on a GPU."""
 
     def __init__(self, features: Any, loss: Any) -> None:
         super().__init__(features, loss)
-        self._gradient: tuple[Any, FloatArray] | None = None  # the last one, and where
+        self._gradient: tuple[Any, FloatArray] | None = None  # (Point.at, the latest gradient)
         self._gradient_at_zero: FloatArray | None = None
-        self._hessian: tuple[Any, HessianBlock] | None = None  # where hessians was called last, their mean
+        self._hessian: tuple[Any, HessianBlock] | None = None  # (Point.at, mean of the latest hessians)
 
     def gradient(self, point: Point) -> FloatArray:
-        known = self._gradient  # read once: another thread may put its own there
-        if known is None or known[0] is not point.at:
-            known = self._gradient = (point.at, self._new_gradient(point))
-        return known[1].copy()
+        cached = self._gradient  # read once: another thread may replace it
+        if cached is None or cached[0] is not point.at:
+            cached = self._gradient = (point.at, self._compute_gradient(point))
+        return cached[1].copy()
 
-    def _new_gradient(self, point: Point) -> FloatArray:
+    def _compute_gradient(self, point: Point) -> FloatArray:
         if self._gradient_at_zero is not None and not point.w.any():
             return self._gradient_at_zero
         total = self._transposed(point.at.gradient) / self.loss.normaliser
@@ -232,7 +238,7 @@ class DocumentObjective(Objective):
         return gradient
 
     def _transposed(self, grouped: Any) -> FloatArray:
-        """Xᵀ times one number per document, in grouped order."""
+        """Xᵀ times one number per document; documents are grouped by query."""
         return np.asarray(self.features.transposed(self.loss.queries.restore(grouped)))
 
     def values(self, point: Point, cuts: IntArray) -> FloatArray:
@@ -243,7 +249,7 @@ class DocumentObjective(Objective):
         return np.asarray(self.features.transposed_parts(g, self.loss.queries.offsets[cuts]))
 
     def slopes_along(self, point: Point, direction_scores: Any) -> Callable[[float], tuple[float, float]]:
-        """If the loss offers a "line", this takes less than a whole evaluation."""
+        """If the loss offers "line", a step costs less than an evaluation of the loss."""
         queries, normaliser = self.loss.queries, self.loss.normaliser
         if "line" in self.loss.offers:
             slopes = self.loss.line(point.at, queries.group(point.scores), queries.group(direction_scores))
@@ -261,20 +267,20 @@ class DocumentObjective(Objective):
         return evaluated
 
     def _without_constants(self, hessian: FloatArray, columns: IntArray) -> FloatArray:
-        """Without the rounding errors of features that are constant within every query."""
+        """Set rows and columns of features that are constant within every query to exactly 0."""
         constant = ~self.varies[columns]
         hessian[..., constant, :] = 0.0
         hessian[..., constant] = 0.0
         return hessian
 
-    def _known_hessian(self, point: Point, columns: IntArray) -> FloatArray | None:
-        """The block, if ``hessians`` has just computed it at the same point."""
-        known = self._hessian
-        return None if known is None or known[0] is not point.at else known[1].on(columns)
+    def _cached_hessian(self, point: Point, columns: IntArray) -> FloatArray | None:
+        """The Hessian, if the latest call of ``hessians`` computed it at the same point."""
+        cached = self._hessian
+        return None if cached is None or cached[0] is not point.at else cached[1].on(columns)
 
 
 class LocalObjective(DocumentObjective):
-    """An objective of features in memory, or as :class:`StreamedObjective` on disk."""
+    """Objective of features in memory, or on disk as :class:`StreamedObjective`."""
 
     features: FeatureMatrix
 
@@ -301,8 +307,8 @@ class LocalObjective(DocumentObjective):
         return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
-        if (known := self._known_hessian(point, columns)) is not None:
-            return known
+        if (cached := self._cached_hessian(point, columns)) is not None:
+            return cached
         read = self.features.reader(columns)
         total = sum_blocks(lambda a, b: self._block(point, read, a, b, len(columns)), self.loss.cuts)
         total /= self.loss.normaliser
@@ -339,19 +345,19 @@ class LocalObjective(DocumentObjective):
         return np.where(self.varies, diagonal, 0.0)
 
     def _few_queries(self, first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
-        """The queries first..last, a few at a time: as many as a core's cache holds in ``width`` columns."""
-        return few_queries(self.loss.queries.offsets, first, last, NEAR_CELLS // max(width, 1))
+        """Ranges of the queries first..last whose rows fit into the cache of a core in ``width`` columns."""
+        return query_ranges(self.loss.queries.offsets, first, last, CACHE_CELLS // max(width, 1))
 
-    def _block(self, point: Point, read: Read, first: int, last: int, width: int) -> FloatArray:
-        """The share of the queries first..last in the Hessian block, a few of them at a time."""
+    def _block(self, point: Point, read: ColumnReader, first: int, last: int, width: int) -> FloatArray:
+        """Sum of the Hessian on the columns of ``read`` over the queries first..last."""
         parts = self._few_queries(first, last, width)
         return ordered_sum(self._curvature(point, read, a, b).block() for a, b in parts)
 
-    def _curvature(self, point: Point, read: Read, first: int, last: int) -> Curvature:
-        """The share of the queries first..last in the Hessian block, as a sum."""
+    def _curvature(self, point: Point, read: ColumnReader, first: int, last: int) -> Curvature:
+        """Curvature of the queries first..last in the columns of ``read``."""
         offsets = self.loss.queries.offsets
         values, places = read(int(offsets[first]), int(offsets[last]))
-        if "places" in self.loss.offers:
+        if "columns" in self.loss.offers:
             parts: Curvature = self.loss.curvature_of(point.at, first, last, values, places)
         else:
             parts = self.loss.curvature_of(point.at, first, last, chosen_columns(values, places))
@@ -370,7 +376,7 @@ class LocalObjective(DocumentObjective):
         return np.asarray(self._transposed(products) / self.loss.normaliser)
 
     def _product_by_parts(self, point: Point, v: FloatArray) -> FloatArray:
-        """Xᵀ S X v, a few queries at a time, so that their rows are still at hand for the second product."""
+        """Xᵀ S X v, a few queries at a time, so that their rows are still cached for the second product."""
         offsets = self.loss.queries.offsets
 
         def work(first: int, last: int) -> FloatArray:
@@ -404,22 +410,22 @@ class LocalObjective(DocumentObjective):
             return None
         queries, chosen = self.loss.queries, np.arange(0, self.loss.queries.n_queries, every)
         rows = np.flatnonzero(np.repeat(np.arange(queries.n_queries) % every == 0, queries.sizes))
-        among = Queries(queries.ids[chosen], None, np.concatenate(([0], np.cumsum(queries.sizes[chosen]))))
-        given = rows if queries.given_order is None else queries.given_order[rows]
+        sampled = Queries(queries.ids[chosen], None, np.concatenate(([0], np.cumsum(queries.sizes[chosen]))))
+        in_input = rows if queries.row_order is None else queries.row_order[rows]
         try:
-            return LocalObjective(self.features.X[given], self.loss.part(among, rows, chosen))
+            return LocalObjective(self.features.X[in_input], self.loss.part(sampled, rows, chosen))
         except ValueError:
             return None
 
 
-NOWHERE = ScoreValue(np.nan, np.empty(0))  # in place of what takes memory
-SHARE = 4  # a gradient is read whole if more than one entry in so many is needed
-WORTHWHILE = 4  # whole gradients after which the bounds of others are worth a pass over the data
+NO_SCORE_VALUE = ScoreValue(np.nan, np.empty(0))  # replaces Point.at to save memory
+FULL_GRADIENT_SHARE = 4  # the full gradient is computed if more than one entry in four is needed
+MIN_FULL_GRADIENTS = 4  # full gradients before the bounds of later ones justify a pass over the data
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
-    """A gradient at one point: entries that were ``read``, and numbers that the others do not exceed."""
+class BoundedGradient:
+    """A gradient at one point: exact entries where ``read``, else upper bounds of their absolute values."""
 
     at: ScoreValue
     values: FloatArray
@@ -427,70 +433,74 @@ class Bounded:
 
 
 class StreamedObjective(LocalObjective):
-    """An objective of features on disk, which reads only those entries of a gradient that may be large.
+    """Objective of features on disk, which reads only those columns whose gradient may be large.
 
-    The Hessian is nowhere larger than at w = 0, so from one point to another, δ away,
-    |g_j′ − g_j| ≤ √(H_jj(0) · ⟨g′ − g, δ⟩), and the last product comes from scores. So a whole gradient
-    bounds those that follow, until one entry in four may have come too near what it must stay below.
+    The Hessian is largest at w = 0, so |g_j′ − g_j| ≤ √(H_jj(0) · ⟨g′ − g, δ⟩) for two points at distance δ,
+    where the inner product is computed from scores. So a full gradient bounds the following ones, until more
+    than one entry in four may exceed its limit.
     """
 
     def __init__(
         self, X: Matrix | FeatureMatrix, loss: BoundLoss, names: Sequence[str] | None = None
     ) -> None:
         super().__init__(X, loss, names)
-        self._whole: tuple[Point, FloatArray] | None = None  # the last whole gradient, after where it is
-        self._bounded: Bounded | None = None  # the latest one that is not whole
+        self._full: tuple[Point, FloatArray] | None = None  # (point, the latest full gradient)
+        self._bounded: BoundedGradient | None = None  # the latest one
         self._deviations: FloatArray | None = None  # √H_jj(0)
-        self._n_whole = 0
+        self._n_full = 0
 
     def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
-        known = self._gradient
-        if known is not None and known[0] is point.at:
-            return known[1].copy()
+        cached = self._gradient
+        if cached is not None and cached[0] is point.at:
+            return cached[1].copy()
         bounded = self._bounded if self._bounded and self._bounded.at is point.at else self._bounds(point)
         if bounded is not None:
             needed = bounded.read | (point.w != 0) | (np.abs(bounded.values) >= least)
-            if SHARE * np.count_nonzero(needed) <= self.n_features:
+            if FULL_GRADIENT_SHARE * np.count_nonzero(needed) <= self.n_features:
                 self._bounded = self._read(bounded, np.flatnonzero(needed & ~bounded.read))
                 return self._bounded.values.copy()
         g = self.gradient(point)
-        self._whole, self._n_whole = (replace(point, at=NOWHERE), g), self._n_whole + 1
+        self._full, self._n_full = (replace(point, at=NO_SCORE_VALUE), g), self._n_full + 1
         return g
 
-    def _read(self, bounded: Bounded, columns: IntArray) -> Bounded:
-        """With some more entries read."""
+    def _read(self, bounded: BoundedGradient, columns: IntArray) -> BoundedGradient:
+        """The gradient after reading more columns."""
         if not len(columns):
             return bounded
         g, values, read = bounded.at.gradient, bounded.values.copy(), bounded.read.copy()
-        found = self.features.transposed_columns(self.loss.queries.restore(g), columns)
-        values[columns] = np.where(self.varies[columns], found / self.loss.normaliser, 0.0)
+        entries = self.features.transposed_columns(self.loss.queries.restore(g), columns)
+        values[columns] = np.where(self.varies[columns], entries / self.loss.normaliser, 0.0)
         read[columns] = True
-        return Bounded(bounded.at, values, read)
+        return BoundedGradient(bounded.at, values, read)
 
-    def _bounds(self, point: Point) -> Bounded | None:
-        """What is known of a gradient before it is read; None as long as that is too little."""
-        if "largest_at_zero" not in self.loss.offers or self._whole is None or self._n_whole < WORTHWHILE:
+    def _bounds(self, point: Point) -> BoundedGradient | None:
+        """Bounds of a gradient before any column is read; None if there is no recent full gradient."""
+        if (
+            "largest_at_zero" not in self.loss.offers
+            or self._full is None
+            or self._n_full < MIN_FULL_GRADIENTS
+        ):
             return None
         if self._deviations is None:
             self._deviations = np.sqrt(self.curvatures(self.at_zero))
-        there, g = self._whole
-        slopes = self.slope_along(point, point.scores - there.scores), float(g @ (point.w - there.w))
-        rise = slopes[0] - slopes[1] + ROUNDING * (abs(slopes[0]) + abs(slopes[1]))
+        previous, g = self._full
+        slopes = self.slope_along(point, point.scores - previous.scores), float(g @ (point.w - previous.w))
+        rise = slopes[0] - slopes[1] + SUM_ROUNDING * (abs(slopes[0]) + abs(slopes[1]))
         bounds = g + np.where(g < 0, -1.0, 1.0) * self._deviations * np.sqrt(max(0.0, rise))
-        return Bounded(point.at, np.where(self.varies, bounds, 0.0), np.zeros(len(g), dtype=bool))
+        return BoundedGradient(point.at, np.where(self.varies, bounds, 0.0), np.zeros(len(g), dtype=bool))
 
 
 def make_objective(
     data: Dataset, loss: str | Loss = "squared_hinge", query_weight: QueryWeight | None = None
 ) -> Objective:
-    """The mean loss of a data set with its document weights; a loss by its name in LOSSES, or as it is."""
+    """Mean loss of a data set with its document weights; ``loss`` is a name in LOSSES or a Loss."""
     check_finite(data)
     family = lookup(LOSSES, loss, "loss")() if isinstance(loss, str) else loss
     weight = query_weights(query_weight, data)
-    if isinstance(data, RemoteRows):
+    if isinstance(data, RemoteData):
         return data.objective(family, weight)  # type: ignore[no-any-return]
-    if is_streamed(data.X) and (own := data.X.objective(data, family, weight)) is not None:
-        return own  # type: ignore[no-any-return]
+    if is_streamed(data.X) and (objective := data.X.objective(data, family, weight)) is not None:
+        return objective  # type: ignore[no-any-return]
     bound = family.bind(data.y, data.queries, weight, data.document_weight)
     kind = StreamedObjective if is_streamed(data.X) else LocalObjective
     return kind(data.X, bound, data.feature_names)

@@ -1,4 +1,4 @@
-"""The certified regularisation path: a whole family of sparse rankers, each with its proof."""
+"""The regularisation path: sparse rankers for a grid of α, each with its duality gap."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve._util.files import plain
+from ranksieve._util.files import to_plain
 from ranksieve.data.budget import Budget, Features, Signs
-from ranksieve.data.dataset import Dataset, QueryWeight, counted, query_weights
-from ranksieve.data.feature_matrix import Passes
+from ranksieve.data.dataset import Dataset, QueryWeight, drop_zero_weight, query_weights
+from ranksieve.data.feature_matrix import PassCounter
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty
-from ranksieve.prepare import UNPREPARED, Preparation
+from ranksieve.prepare import NO_PREPARATION, Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
-from ranksieve.solvers.base import warn_of_tolerance
+from ranksieve.solvers.base import warn_not_converged
 
 Progress = Callable[[int, int], None]
-"""Called after each point with (points done, points in all)."""
+"""Called after each point with (points done, number of points)."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparsePath:
-    """Rankers of falling regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
+    """Rankers by descending regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
 
-    The weights are for features as ``preparation.apply`` gives them, which are called ``feature_names``. Of
-    data on disk, ``passes`` tells how often they were read.
+    The weights are for the features ``feature_names`` after ``preparation.apply``. For data on disk,
+    ``passes`` counts how often they were read.
     """
 
     alphas: FloatArray
@@ -45,20 +45,20 @@ class SparsePath:
     converged: BoolArray
     seconds: FloatArray
     feature_names: tuple[str, ...]
-    preparation: Preparation = UNPREPARED
-    passes: Passes | None = None
+    preparation: Preparation = NO_PREPARATION
+    passes: PassCounter | None = None
 
     def __len__(self) -> int:
         return len(self.alphas)
 
     @property
     def n_nonzero(self) -> IntArray:
-        """Features in use at each point."""
+        """Number of features in use at each point."""
         return np.asarray(np.count_nonzero(self.coefs, axis=1))
 
     @property
     def relative_gaps(self) -> FloatArray:
-        """Gaps as shares of the objectives."""
+        """Duality gaps divided by the objectives."""
         return self.gaps / self.objectives
 
     @property
@@ -68,7 +68,7 @@ class SparsePath:
         return Trace(*(column.tolist() for column in columns))
 
     def then(self, other: SparsePath) -> SparsePath:
-        """This path, continued by another."""
+        """This path followed by another."""
         arrays = [name for name in vars(self) if name not in ("feature_names", "preparation", "passes")]
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in arrays
@@ -91,7 +91,7 @@ class SparsePath:
         return {
             **{name: getattr(self, name).tolist() for name in arrays},
             "features": list(self.feature_names),
-            **plain(self.preparation.to_dict()),
+            **to_plain(self.preparation.to_dict()),
         }
 
 
@@ -117,58 +117,58 @@ def sparse_path(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> SparsePath:
-    """Fit min_w f(w) + α·penalty(w) along a falling grid of α, each point with its duality gap.
+    """Fit min_w f(w) + α·penalty(w) along a descending grid of α, each point with its duality gap.
 
-    f is the mean squared hinge over pairs, or another smooth loss. The grid runs from the smallest α with
-    w = 0 (or only the weights of ``must_have``) down to ``min_ratio`` times it, evenly in log α, unless
-    ``alphas`` gives it.
+    f is the mean squared hinge over pairs, or another smooth loss. Unless ``alphas`` is given, the grid runs
+    from the smallest α with w = 0 (except for the weights of ``must_have``) down to ``min_ratio`` times it,
+    evenly in log α.
 
     Parameters
     ----------
     data : Dataset
     penalty : "l1", "elastic_net" or a penalty object
     n_alphas : int
-        Grid points.
+        Number of grid points.
     alphas : sequence of float, optional
-        The grid itself; it is walked from the largest down.
+        The grid, in any order.
     tol : float
-        Largest duality gap, as a share of the objective.
+        Largest relative duality gap.
     l1_weights : sequence of float, optional
-        One ℓ1 weight per feature; infinity forbids the feature, 0 is as in ``must_have``.
+        One ℓ1 weight per feature; infinity excludes the feature, 0 is the same as ``must_have``.
     l1_ratio : float, optional
         Share of ℓ1 in the elastic net, above 0.
     signs : mapping of feature to sign, or one sign per feature; optional
         "+" or +1: the weight is never negative, "-" or −1: never positive, 0: either.
     must_have, must_not : names or column numbers
-        Features that ℓ1 leaves unpenalised at every point, and features that are never used.
+        Features without an ℓ1 penalty, and features that are never used.
     max_features : int, optional
-        Stop the path after the first point that uses more than twice as many features.
+        Stop the path after the first point with more than twice this number of features.
     loss : name of LOSSES or Loss
-        f; it needs a Hessian, and its minimum must be ≥ 0 for the gaps to be proofs.
+        f; it must have a Hessian, and the gaps are proofs only if it is never negative.
     query_weight : array or mapping of query id to number, optional
-        One weight per query, in order of first appearance, or the weights of some; others weigh 1. The data
-        bring the weights of their documents.
+        One weight per query, in order of first appearance, or the weights of some; the default is 1. Weights
+        of documents are part of the data.
     normalise, missing
-        How features are scaled and missing ones replaced, as in :class:`ranksieve.SparseRanker`; by default
-        they stay as they are, and missing ones get their mean, with a word.
+        Scaling of features and replacement of missing values, as in :class:`ranksieve.SparseRanker`; by
+        default features are not scaled, and missing values become the column mean, with a warning.
     device : "cpu" or "cuda"
-        Where to fit; see docs/gpu.md. Data that are on a GPU already are fitted there.
+        Where to fit; see docs/gpu.md. Data on a GPU are always fitted there.
     """
     if not tol > 0:
         raise ParameterError("tol", tol, "must be a number > 0")
     check_device(device)
     weight = query_weights(query_weight, data)
-    data, of_queries = counted(data, weight)
-    weight = None if weight is None else of_queries
-    given = data
-    preparation, data = _prepared(data, normalise, missing, weight)
-    objective = make_objective(on_device(data, device, given), loss, weight)
+    data, remaining_weight = drop_zero_weight(data, weight)
+    weight = None if weight is None else remaining_weight
+    raw_data = data
+    preparation, data = _prepare(data, normalise, missing, weight)
+    objective = make_objective(on_device(data, device, raw_data), loss, weight)
     limits = Budget.of(data.feature_names, must_have=must_have, must_not=must_not, signs=signs)
     family = as_penalty(penalty, limits.l1_weights(l1_weights), l1_ratio, limits.signs)
     with single_threaded_blas():
         start, grid = path_grid(objective, family, n_alphas, alphas, min_ratio, max_iter)
         most = None if max_features is None else 2 * max_features
-        points = walk(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
+        points = solve_path(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
         results = [replace(result, point=None) for result in points]
     path = collect(grid[: len(results)], results, data.feature_names, preparation)
     path = replace(path, passes=getattr(objective.features, "passes", None))
@@ -179,7 +179,7 @@ def sparse_path(
 def warn_of_gaps(converged: BoolArray, relative_gaps: FloatArray, tol: float, max_iter: int) -> None:
     """Warn if a point of the path did not reach the tolerance."""
     if not converged.all():
-        warn_of_tolerance(
+        warn_not_converged(
             f"{np.sum(~converged)} of {len(converged)} points of the path did not reach a relative gap of "
             f"`tol={tol:g}`, the largest is {relative_gaps.max():.2g}; raise `tol` or "
             f"`max_iter={max_iter}`, or normalise the features"
@@ -194,9 +194,9 @@ def path_grid(
     min_ratio: float = 1e-3,
     max_iter: int = 100,
 ) -> tuple[Point | None, FloatArray]:
-    """Where a path starts (None: at w = 0), and its grid of falling α."""
+    """(start of a path, None for w = 0; its grid of descending α)."""
     if alphas is not None:
-        return None, _given(alphas)
+        return None, _check_alphas(alphas)
     if not isinstance(family, L1) or family.weights is None or np.all(family.weights):
         largest = family.alpha_max(objective.gradient(objective.at_zero))
         return None, _grid(largest, n_alphas, min_ratio)
@@ -204,7 +204,7 @@ def path_grid(
     return start, _grid(largest, n_alphas, min_ratio)
 
 
-def _prepared(
+def _prepare(
     data: Dataset, normalise: str, missing: str, weight: FloatArray | None
 ) -> tuple[Preparation, Dataset]:
     check_policy(missing, RANKER_POLICIES)
@@ -218,26 +218,27 @@ def as_penalty(
     l1_ratio: float | None = None,
     signs: FloatArray | None = None,
 ) -> SlopedPenalty:
-    """A penalty by name or as it is."""
+    """The penalty with a given name, or the given penalty object."""
     weights = None if l1_weights is None else np.asarray(l1_weights, float)
     options = {"weights": weights, "l1_ratio": l1_ratio, "signs": signs}
-    given = {key: value for key, value in options.items() if value is not None}
+    parameters = {key: value for key, value in options.items() if value is not None}
     if not isinstance(penalty, str):
-        for name, value in given.items():
-            advice = "give it to the penalty itself (costs, `must_have` and `must_not` set its `weights`)"
+        for name, value in parameters.items():
+            advice = "set it in the penalty object instead (costs, `must_have` and `must_not` are `weights`)"
             raise ParameterError("l1_weights" if name == "weights" else name, value, advice)
         return penalty
-    known = [name for name, kind in PENALTIES.items() if "slopes" in kind.offers]
-    if penalty not in known:
-        raise ParameterError("penalty", penalty, f"unknown; choose one of {', '.join(known)}")
+    names = [name for name, kind in PENALTIES.items() if "slopes" in kind.offers]
+    if penalty not in names:
+        raise ParameterError("penalty", penalty, f"unknown; choose one of {', '.join(names)}")
     kind: Any = PENALTIES[penalty]
-    for name in given.keys() - {field.name for field in fields(kind)}:
-        raise ParameterError(name, given[name], f"`penalty={penalty!r}` has no such parameter; leave it out")
-    return kind(**given)  # type: ignore[no-any-return]
+    for name in parameters.keys() - {field.name for field in fields(kind)}:
+        reason = f"`penalty={penalty!r}` has no such parameter; leave it out"
+        raise ParameterError(name, parameters[name], reason)
+    return kind(**parameters)  # type: ignore[no-any-return]
 
 
-START_TOL = 1e-12  # a gap of ε leaves weights off by √ε, and with them the α at which others enter
-TURNS = 30  # between the unpenalised features' optimum and the α at which the others enter
+START_TOL = 1e-12  # a gap of ε means an error of √ε in the weights, and so in the α at which others enter
+MAX_START_ROUNDS = 30
 
 
 def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
@@ -249,15 +250,15 @@ def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
         raise ParameterError(
             "alphas",
             None,
-            "no strength of the penalty brings every weight to zero, so the path has no beginning; "
-            "give `alphas`, or `l1_ratio` above 0, or name unpenalised features in `must_have`",
+            "no strength of the penalty makes every weight zero, so there is no largest alpha; give "
+            "`alphas`, or an `l1_ratio` above 0, or list unpenalised features in `must_have`",
         )
     if not largest > 0:
         raise DataError(
             None,
             None,
-            "no feature tells any pair of documents apart: every usable feature is constant within every "
-            "query that has different labels, or bound to a sign against them",
+            "no feature distinguishes any pair of documents: every usable feature is constant within every "
+            "query that has different labels, or its sign constraint contradicts the labels",
         )
     return np.asarray(largest * np.logspace(0.0, np.log10(min_ratio), n_alphas))
 
@@ -265,33 +266,31 @@ def _grid(largest: float, n_alphas: int, min_ratio: float) -> FloatArray:
 def _unpenalised_optimum(
     objective: Objective, family: L1, unpenalised: BoolArray, max_iter: int
 ) -> tuple[Point, float]:
-    """The optimum over the unpenalised features, and the smallest α at which it is that over all features.
+    """The optimum over the unpenalised features, and the smallest α for which it is the optimum over all.
 
-    Only a ridge makes the optimum depend on α; then the two are found in turn. If no other feature can
-    follow, α does not matter and is the unpenalised features' own.
+    With a ridge the optimum depends on α, so the two are computed alternately. If no other feature can enter,
+    any α will do; the largest gradient of the unpenalised features is used.
     """
     point, alone = objective.at_zero, replace(family, weights=np.where(unpenalised, 0.0, np.inf))
     largest = float(np.max(np.abs(objective.gradient(point)[unpenalised]), initial=0.0))
-    for _ in range(TURNS):
+    for _ in range(MAX_START_ROUNDS):
         problem = Problem(objective, alone.scaled(largest))
         point = ProxNewton(START_TOL, max_iter).solve(problem, point).point
-        before, largest = (
-            largest,
-            family.alpha_max(np.where(unpenalised, 0.0, objective.gradient(point))) or largest,
-        )
-        if abs(largest - before) <= START_TOL * before:
+        previous = largest
+        largest = family.alpha_max(np.where(unpenalised, 0.0, objective.gradient(point))) or previous
+        if abs(largest - previous) <= START_TOL * previous:
             break
     return point, largest
 
 
-def _given(alphas: Sequence[float] | FloatArray) -> FloatArray:
+def _check_alphas(alphas: Sequence[float] | FloatArray) -> FloatArray:
     grid = np.sort(np.atleast_1d(np.asarray(alphas, dtype=np.float64)))[::-1]
     if grid.ndim != 1 or len(grid) == 0 or not np.isfinite(grid).all() or grid[-1] <= 0:
         raise ParameterError("alphas", alphas, "must be a list of finite numbers > 0")
     return grid
 
 
-def walk(
+def solve_path(
     objective: Objective,
     family: SlopedPenalty,
     grid: FloatArray,
@@ -303,9 +302,9 @@ def walk(
     max_iter: int = 100,
     progress: Progress | None = None,
 ) -> Iterator[Result]:
-    """Solve along the grid, each point from the one before.
+    """Solve for each α of the grid, starting from the previous point.
 
-    With ``most`` the walk ends ``beyond`` points after the first that uses more features.
+    With ``most``, the path ends ``beyond`` points after the first point with more features.
     """
     point: Any = objective.at_zero if start is None else start
     last = len(grid)
@@ -325,9 +324,9 @@ def collect(
     grid: FloatArray,
     results: Sequence[Result],
     names: tuple[str, ...],
-    preparation: Preparation = UNPREPARED,
+    preparation: Preparation = NO_PREPARATION,
 ) -> SparsePath:
-    """One point per result."""
+    """Turn a list of results into a path."""
     return SparsePath(
         alphas=grid,
         coefs=np.array([r.w for r in results]),

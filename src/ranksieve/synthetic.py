@@ -1,4 +1,4 @@
-"""Synthetic data: rankings with a planted sparse truth, and a shop."""
+"""Synthetic data: rankings with known sparse weights, and a shop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ranksieve.data.costs import CostUnit, FeatureCosts
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import ParameterError
 
-BLOCK = 5
+BLOCK_FEATURES = 5
 MEAN_RELEVANT_SHARE, NEXT_LEVEL_SHARE = 0.25, 0.4
 DECIMALS = 6
 
@@ -33,32 +33,32 @@ def make_ranking(
 ) -> Dataset:
     """Draw queries whose labels follow a linear score with ``n_informative`` nonzero weights.
 
-    Features come in blocks of five that share a latent factor, ``x = √ρ·factor + √(1−ρ)·own``, every other
-    one cut off below at its median, then scaled to [0, 1] within each query as LETOR does. Informative
-    features are in different blocks as long as there are enough, so that each has correlated
-    distractors. The score is ``Xw + noise·sd(Xw)·ε``; in each query a random share of the best documents
-    gets label 1 or more, a part of these 2 or more, and so on. ``Dataset.truth`` is w.
+    Features come in blocks of five that share a latent factor, ``x = √ρ·factor + √(1−ρ)·own``. Every other
+    feature is clipped below at its median, and all are scaled to [0, 1] within each query, as in LETOR.
+    Informative features are in different blocks if there are enough blocks, so that each has correlated
+    distractors. The score is ``Xw + noise·sd(Xw)·ε``; in each query a random share of the best documents gets
+    label 1 or more, a part of these label 2 or more, and so on. ``Dataset.truth`` is w.
 
     Parameters
     ----------
-    docs_per_query : int or (least, most)
-        List length, or the range of log-normal lengths; at least 2.
+    docs_per_query : int or (shortest, longest)
+        List length, or the range of log-normal list lengths; at least 2.
     n_levels : int
         Labels are 0, …, n_levels − 1; most are 0.
     n_constant : int, optional
-        Features that are constant within each query; default a twentieth of all. Never informative.
+        Number of features that are constant within each query, never informative; default a twentieth of all.
     correlation : float
-        ρ in [0, 1), the correlation within a block before cutting and scaling.
+        ρ in [0, 1), the correlation within a block before clipping and scaling.
     noise : float
-        Standard deviation of the noise in units of that of the scores.
+        Standard deviation of the noise, relative to that of the scores.
     random_state : int
-        The same number gives the same bits.
+        Seed of the random numbers; the same seed gives the same data.
     """
     if n_constant is None:
         n_constant = min(n_features // 20, n_features - n_informative)
     shortest, longest = (docs_per_query,) * 2 if isinstance(docs_per_query, int) else docs_per_query
     most = n_features - n_informative
-    for fits, name, value, reason in (
+    for valid, name, value, reason in (
         (n_queries >= 1, "n_queries", n_queries, "must be at least 1"),
         (
             most >= 0 < n_informative,
@@ -66,13 +66,23 @@ def make_ranking(
             n_informative,
             f"must be from 1 to `n_features={n_features}`",
         ),
-        (0 <= n_constant <= most, "n_constant", n_constant, f"must be from 0 to {most}, the others"),
+        (
+            0 <= n_constant <= most,
+            "n_constant",
+            n_constant,
+            f"must be from 0 to {most}, the number of other features",
+        ),
         (n_levels >= 2, "n_levels", n_levels, "must be at least 2"),
-        (2 <= shortest <= longest, "docs_per_query", (shortest, longest), "must be a range from 2 or more"),
+        (
+            2 <= shortest <= longest,
+            "docs_per_query",
+            (shortest, longest),
+            "must be an ascending range of integers of at least 2",
+        ),
         (0 <= correlation < 1, "correlation", correlation, "must be in [0, 1)"),
         (0 <= noise < np.inf, "noise", noise, "must be a finite number ≥ 0"),
     ):
-        if not fits:
+        if not valid:
             raise ParameterError(name, value, reason)
     rng = np.random.default_rng(random_state)
     sizes = list_lengths(rng, n_queries, shortest, longest)
@@ -82,11 +92,11 @@ def make_ranking(
 
 
 def list_lengths(rng: np.random.Generator, n_queries: int, shortest: int, longest: int) -> IntArray:
-    """Log-normal around the geometric mean, two standard deviations to either end."""
+    """Log-normal lengths around the geometric mean; the ends are two standard deviations away."""
     middle, spread = np.log(shortest * longest) / 2, np.log(longest / shortest) / 4
     lengths = np.exp(middle + spread * rng.standard_normal(n_queries))
-    whole: IntArray = np.clip(np.round(lengths), shortest, longest).astype(np.int64)
-    return whole
+    integers: IntArray = np.clip(np.round(lengths), shortest, longest).astype(np.int64)
+    return integers
 
 
 def planted_features(
@@ -97,7 +107,7 @@ def planted_features(
     n_constant: int,
     correlation: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Features of lists of these lengths, and the weights of the score that labels follow."""
+    """Features of lists of these lengths, and the weights of the score that determines the labels."""
     varying = np.sort(rng.permutation(n_features)[n_constant:])
     X = np.repeat(np.round(rng.random((len(sizes), n_features)), DECIMALS), sizes, axis=0)
     X[:, varying] = _varying_features(rng, sizes, len(varying), correlation)
@@ -106,7 +116,7 @@ def planted_features(
 
 def _varying_features(rng: np.random.Generator, sizes: IntArray, d: int, correlation: float) -> FloatArray:
     n = int(sizes.sum())
-    n_blocks = -(-d // BLOCK)
+    n_blocks = -(-d // BLOCK_FEATURES)
     factors = rng.standard_normal((n, n_blocks))[:, np.arange(d) % n_blocks]
     X = np.sqrt(correlation) * factors + np.sqrt(1 - correlation) * rng.standard_normal((n, d))
     X[:, ::2] = np.maximum(X[:, ::2], 0.0)
@@ -114,17 +124,17 @@ def _varying_features(rng: np.random.Generator, sizes: IntArray, d: int, correla
 
 
 def _scale_within_queries(X: FloatArray, sizes: IntArray) -> FloatArray:
-    """(x − min)/(max − min) over each query, 0 where these agree."""
+    """(x − min)/(max − min) over each query, 0 if max = min."""
     starts = np.cumsum(sizes) - sizes
     low = np.minimum.reduceat(X, starts)
-    reach = np.maximum.reduceat(X, starts) - low
-    reach[reach == 0] = 1.0
-    scaled: FloatArray = (X - np.repeat(low, sizes, axis=0)) / np.repeat(reach, sizes, axis=0)
+    spread = np.maximum.reduceat(X, starts) - low
+    spread[spread == 0] = 1.0
+    scaled: FloatArray = (X - np.repeat(low, sizes, axis=0)) / np.repeat(spread, sizes, axis=0)
     return scaled
 
 
 def _planted_weights(rng: np.random.Generator, varying: IntArray, d: int, n_informative: int) -> FloatArray:
-    """Weights of size 0.5 to 1.5, a quarter of them negative, in different blocks first."""
+    """Weights with |w| from 0.5 to 1.5, a quarter of them negative, in different blocks if possible."""
     chosen = varying[_one_of_each_block_first(rng, len(varying))[:n_informative]]
     weights = np.zeros(d)
     weights[chosen] = rng.uniform(0.5, 1.5, n_informative)
@@ -133,12 +143,12 @@ def _planted_weights(rng: np.random.Generator, varying: IntArray, d: int, n_info
 
 
 def _one_of_each_block_first(rng: np.random.Generator, d: int) -> IntArray:
-    """0, …, d − 1 at random, where a block (numbers equal modulo n_blocks) comes again only after all."""
-    n_blocks = -(-d // BLOCK)
-    members = np.arange(BLOCK * n_blocks).reshape(BLOCK, n_blocks)
-    turns = rng.random(members.shape)
-    turns[members >= d] = np.inf
-    shuffled = np.take_along_axis(members, np.argsort(turns, axis=0), axis=0)[:, rng.permutation(n_blocks)]
+    """Random order of 0, …, d − 1 with one of each block (equal modulo n_blocks) before the second of any."""
+    n_blocks = -(-d // BLOCK_FEATURES)
+    members = np.arange(BLOCK_FEATURES * n_blocks).reshape(BLOCK_FEATURES, n_blocks)
+    keys = rng.random(members.shape)
+    keys[members >= d] = np.inf
+    shuffled = np.take_along_axis(members, np.argsort(keys, axis=0), axis=0)[:, rng.permutation(n_blocks)]
     return shuffled[shuffled < d]
 
 
@@ -169,19 +179,19 @@ def labels_of_best(scores: FloatArray, sizes: IntArray, relevant: FloatArray, n_
 FACTORS = ("words", "meaning", "popular", "quality", "value", "personal", "fresh")
 SHOP_DECIMALS = 4
 NOISE = 0.6
-STORED, ANALYSED = 0.05, 0.01  # ms for a stored field of the item, and for a property of the query
+STORED_COST, QUERY_COST = 0.05, 0.01  # ms for a stored field of the item, and for a property of the query
 
 
 class Signal(NamedTuple):
-    """A feature: what it measures, how much of its variance is that, and its planted weight."""
+    """A feature: the factors it measures, their share of its variance, and its true weight."""
 
     measures: Mapping[str, float]
     reliability: float
     weight: float = 0.0
 
 
-class Source(NamedTuple):
-    """Features that one call to the engine or to a service gives, and what the call costs in ms."""
+class FeatureSource(NamedTuple):
+    """Features returned by one call to the engine or a service, and the cost of the call in ms."""
 
     cost: float
     signals: Mapping[str, Signal]
@@ -190,8 +200,8 @@ class Source(NamedTuple):
 WORDS, MEANING, POPULAR, QUALITY = {"words": 1.0}, {"meaning": 1.0}, {"popular": 1.0}, {"quality": 1.0}
 RELEVANT = {"words": 0.6, "meaning": 0.8}
 
-SOURCES: dict[str, Source] = {
-    "match_title": Source(
+SOURCES: dict[str, FeatureSource] = {
+    "match_title": FeatureSource(
         1.2,
         {
             "bm25_title": Signal(WORDS, 0.6),
@@ -199,7 +209,7 @@ SOURCES: dict[str, Source] = {
             "phrase_title": Signal(RELEVANT, 0.4),
         },
     ),
-    "match_description": Source(
+    "match_description": FeatureSource(
         2.5,
         {
             "bm25_description": Signal(WORDS, 0.5),
@@ -207,7 +217,7 @@ SOURCES: dict[str, Source] = {
             "proximity_description": Signal(RELEVANT, 0.35),
         },
     ),
-    "match_attributes": Source(
+    "match_attributes": FeatureSource(
         0.8,
         {
             "bm25_brand": Signal({"words": 0.8, "personal": 0.3}, 0.3),
@@ -215,12 +225,12 @@ SOURCES: dict[str, Source] = {
             "bm25_colour": Signal(WORDS, 0.15),
         },
     ),
-    "text_vectors": Source(
+    "text_vectors": FeatureSource(
         6.0, {"cosine_title": Signal(RELEVANT, 0.7), "cosine_description": Signal(MEANING, 0.7)}
     ),
-    "image_vector": Source(9.0, {"cosine_image": Signal({"meaning": 0.8, "quality": 0.4}, 0.5, 0.5)}),
-    "reranker": Source(25.0, {"cross_encoder": Signal(RELEVANT, 0.9, 2.0)}),
-    "counters": Source(
+    "image_vector": FeatureSource(9.0, {"cosine_image": Signal({"meaning": 0.8, "quality": 0.4}, 0.5, 0.5)}),
+    "reranker": FeatureSource(25.0, {"cross_encoder": Signal(RELEVANT, 0.9, 2.0)}),
+    "counters": FeatureSource(
         0.6,
         {
             "clicks_1d": Signal(POPULAR, 0.5),
@@ -232,14 +242,14 @@ SOURCES: dict[str, Source] = {
             "ctr_7d": Signal({"popular": 0.6, "quality": 0.5}, 0.5),
         },
     ),
-    "query_item_history": Source(
+    "query_item_history": FeatureSource(
         3.0,
         {
             "query_clicks_30d": Signal({"popular": 0.5, "meaning": 0.7}, 0.7),
             "query_orders_30d": Signal({"meaning": 0.6, "value": 0.4, "popular": 0.4}, 0.8, 1.0),
         },
     ),
-    "profile": Source(
+    "profile": FeatureSource(
         4.0,
         {
             "brand_affinity": Signal({"personal": 1.0}, 0.8, 0.8),
@@ -247,7 +257,7 @@ SOURCES: dict[str, Source] = {
             "price_affinity": Signal({"personal": 0.6, "value": 0.6}, 0.6),
         },
     ),
-    "reviews": Source(2.0, {"review_sentiment": Signal(QUALITY, 0.8)}),
+    "reviews": FeatureSource(2.0, {"review_sentiment": Signal(QUALITY, 0.8)}),
 }
 
 STORED_FIELDS: dict[str, Signal] = {
@@ -275,12 +285,13 @@ def make_shop(
 ) -> Dataset:
     """Draw product searches with 43 named features, all scaled to [0, 1] by the shop's feature store.
 
-    Seven hidden factors make an item fit a query: its words, its meaning, how popular, good, cheap and new it
-    is, and the customer's taste. A feature is x = Φ(√r·mix + √(1−r)·ε): a mix of factors, of which it shows
-    the share r; expensive features show more than cheap ones of the same mix. The score is ``X·truth`` with
-    noise of 0.6 times its spread: more clicks and better ratings help, a higher price and a longer delivery
-    hurt.
-    The properties of the query are constant within it and cannot rank. :func:`shop_costs` has the costs.
+    Seven hidden factors determine how well an item fits a query: words, meaning, popularity, quality, value
+    for money, freshness, and the customer's taste. A feature is x = Φ(√r·mix + √(1−r)·ε), where r is the
+    share of the variance due to its mix of factors; of features with the same mix, expensive ones have a
+    larger r.
+    The score is ``X·truth`` plus noise with 0.6 times its standard deviation: more clicks and better ratings
+    raise it, a higher price and a longer delivery lower it. The properties of the query are constant within a
+    query, so they cannot change a ranking. :func:`shop_costs` returns the costs.
     """
     if n_queries < 1:
         raise ParameterError("n_queries", n_queries, "must be at least 1")
@@ -288,7 +299,7 @@ def make_shop(
     sizes = list_lengths(rng, n_queries, *docs_per_query)
     hidden = rng.standard_normal((int(sizes.sum()), len(FACTORS)))
     signals = _signals()
-    items = np.column_stack([_shown(rng, hidden, signal) for signal in signals.values()])
+    items = np.column_stack([_values(rng, hidden, signal) for signal in signals.values()])
     queries = np.repeat(rng.random((n_queries, len(QUERY_PROPERTIES))), sizes, axis=0)
     X: FloatArray = np.round(np.column_stack([items, queries]), SHOP_DECIMALS).astype(np.float64)
     truth = np.array([*(signal.weight for signal in signals.values()), *(0.0 for _ in QUERY_PROPERTIES)])
@@ -298,22 +309,22 @@ def make_shop(
 
 
 def shop_costs() -> FeatureCosts:
-    """What the features of :func:`make_shop` cost in milliseconds per query; one call gives a whole group."""
+    """Costs of the features of :func:`make_shop` in milliseconds per query; one call returns a group."""
     calls = [CostUnit(name, source.cost, tuple(source.signals)) for name, source in SOURCES.items()]
-    stored = [CostUnit(name, STORED, (name,)) for name in STORED_FIELDS]
-    analysed = [CostUnit(name, ANALYSED, (name,)) for name in QUERY_PROPERTIES]
+    stored = [CostUnit(name, STORED_COST, (name,)) for name in STORED_FIELDS]
+    analysed = [CostUnit(name, QUERY_COST, (name,)) for name in QUERY_PROPERTIES]
     return FeatureCosts((*calls, *stored, *analysed))
 
 
 def _signals() -> dict[str, Signal]:
-    called = {name: signal for source in SOURCES.values() for name, signal in source.signals.items()}
-    return called | STORED_FIELDS
+    from_calls = {name: signal for source in SOURCES.values() for name, signal in source.signals.items()}
+    return from_calls | STORED_FIELDS
 
 
-def _shown(rng: np.random.Generator, hidden: FloatArray, signal: Signal) -> FloatArray:
+def _values(rng: np.random.Generator, hidden: FloatArray, signal: Signal) -> FloatArray:
     mix = np.array([signal.measures.get(factor, 0.0) for factor in FACTORS])
-    seen = hidden @ (mix / np.linalg.norm(mix))
+    mixed = hidden @ (mix / np.linalg.norm(mix))
     r = signal.reliability
     return np.asarray(
-        scipy.special.ndtr(np.sqrt(r) * seen + np.sqrt(1.0 - r) * rng.standard_normal(len(hidden)))
+        scipy.special.ndtr(np.sqrt(r) * mixed + np.sqrt(1.0 - r) * rng.standard_normal(len(hidden)))
     )

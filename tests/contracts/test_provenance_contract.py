@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from ranksieve._util.files import plain
+from ranksieve._util.files import to_plain
 from ranksieve.baselines import AdaRank, FSRank
 from ranksieve.data.dataset import fingerprint
 from ranksieve.rankers import MinBatSRank, RankSVM, SparseRanker, SparseRankSVM
@@ -31,7 +31,7 @@ def ranker(request):
 
 
 def test_parameters_are_those_of_the_fit(ranker, data):
-    given = {name: plain(value) for name, value in ranker.get_params(deep=False).items()}
+    given = {name: to_plain(value) for name, value in ranker.get_params(deep=False).items()}
     before = ranker.fit(data).to_model()
     assert before.parameters == given
     later = {name: OTHER.get(type(value), [1.0]) for name, value in ranker.get_params(deep=False).items()}
@@ -43,7 +43,7 @@ def test_parameters_are_those_of_the_fit(ranker, data):
 def test_a_base_is_recorded_with_its_parameters(data):
     base = RankSVM(0.5, average=True)
     held = FSRank(2, base=base).fit(data).to_model().parameters["base"]
-    assert held == {"method": "RankSVM", "parameters": plain(base.get_params(deep=False))}
+    assert held == {"method": "RankSVM", "parameters": to_plain(base.get_params(deep=False))}
     foreign = FSRank(2, base=OtherBase()).fit(data).to_model().parameters["base"]
     assert foreign == repr(OtherBase())
 

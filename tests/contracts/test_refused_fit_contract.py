@@ -186,7 +186,7 @@ def test_warnings_name_the_line_of_the_call():
         sparse_path(data, max_iter=1)
     said = (
         "is 0 for every feature",
-        "chose no feature",
+        "selected no feature",
         "not positive semidefinite",
         "only one query",
         "qid is",

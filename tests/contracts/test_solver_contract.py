@@ -17,7 +17,7 @@ from ranksieve.objective import make_objective
 from ranksieve.penalties import L1, ElasticNet, L1Ball, Log, Ridge
 from ranksieve.solvers import Fista, Ftrl, Problem, Reweighted
 from ranksieve.solvers.base import CAPABILITIES
-from ranksieve.solvers.prox_newton import LEAST_WEIGHT
+from ranksieve.solvers.prox_newton import MIN_L1_WEIGHT
 from tests.conftest import random_dataset
 from tests.rankers import LOSSES, SOLVERS
 from tests.refusals import refused_parameter
@@ -141,7 +141,7 @@ def test_no_gap_is_below_the_distance_to_the_optimum(name, kind, number):
     assert np.isfinite(result.gap)
     if kind == "reweighted":
         problem = problem_of(name)
-        weights = np.maximum(problem.penalty.weights(result.w), LEAST_WEIGHT)
+        weights = np.maximum(problem.penalty.weights(result.w), MIN_L1_WEIGHT)
         touching = replace(problem, penalty=L1(problem.penalty.alpha, weights))
         assert touching.gap(touching.start(result.w)) <= 1e-3 * result.objective
         return

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.methods import METHODS
-from ranksieve.prepare.scaling import NORMALISE
+from ranksieve.prepare.scaling import NORMALISE_KINDS
 from tests.extremes.data import FEATURES, IDS, KINDS, LEVELS, SHAPES, WEIGHTS, labels_of
 
 SMALL = {
@@ -102,7 +102,7 @@ def draw(seed, number, methods=tuple(METHODS)):
 def _parameters(rng, method):
     known, given = METHODS[method].parameters, {}
     if rng.random() < 0.4:
-        given["normalise"] = str(rng.choice(NORMALISE))
+        given["normalise"] = str(rng.choice(NORMALISE_KINDS))
     numbers = [name for name in (*STRENGTHS, *TOLERANCES) if name in known]
     if numbers and rng.random() < 0.3:
         given[str(rng.choice(numbers))] = float(rng.choice(NUMBERS))

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranksieve.experiment.journal import is_begun, read_journal
+from ranksieve.experiment.journal import has_header, read_journal
 from tests.faults.jobs import LOCKS, Job, content
 
 MAIN = "from ranksieve.cli import main; main()"
@@ -119,7 +119,7 @@ def _damaged_journals(folder: Path) -> list[str]:
     said = []
     for path in folder.rglob("*.jsonl"):
         try:
-            if is_begun(path):
+            if has_header(path):
                 read_journal(path)
         except ValueError as error:
             said.append(str(error))

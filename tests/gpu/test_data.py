@@ -90,7 +90,7 @@ def test_rows_and_columns_of_a_matrix_stay_on_the_gpu(small):
     X = on_device(small, "cuda").X
     assert isinstance(X, DeviceMatrix)
     rows, columns = np.array([5, 1, 2]), np.array([3, 0])
-    chosen = X.taken(rows)[:, columns]
+    chosen = X.take_rows(rows)[:, columns]
     assert isinstance(chosen, DeviceMatrix)
     np.testing.assert_array_equal(np.asarray(chosen), small.X[rows][:, columns])
     np.testing.assert_array_equal(X[2:4], small.X[2:4])
@@ -111,7 +111,7 @@ def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
     from ranksieve.gpu.matrix import check_memory
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2 * 10**9, 10**10))
-    monkeypatch.setattr("ranksieve.gpu.matrix._unused", lambda device: 0)
+    monkeypatch.setattr("ranksieve.gpu.matrix._cached_memory", lambda device: 0)
     with refused_data() as info:
         check_memory(torch.device("cuda"), {"features": 4 * 10**9, "documents": 10**9})
     assert "(4 GB for features, 1 GB for documents)" in info.value.reason

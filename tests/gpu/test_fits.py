@@ -62,7 +62,7 @@ def test_rankers_agree(name, data):
 
 
 def test_more_features_than_conjugate_gradients_form_hessians_of(monkeypatch, data):
-    monkeypatch.setattr("ranksieve.solvers.newton.WHOLE", 2)
+    monkeypatch.setattr("ranksieve.solvers.newton.MAX_HESSIAN_FEATURES", 2)
     host, gpu = (rs.RankSVM(C=1.0, average=True, device=device).fit(data) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.coef_, host.coef_, atol=1e-5)
 

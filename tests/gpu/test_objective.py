@@ -28,10 +28,10 @@ class Case:
         )  # fmt: skip
         loss = SquaredHinge(np.arange(16.0).reshape(4, 4) + 1.0 if kind == "weights of levels" else None)
         if kind in ("tiles", "weights of levels"):
-            monkeypatch.setattr("ranksieve.gpu.features.SHORT", (16,))
+            monkeypatch.setattr("ranksieve.gpu.features.TASK_ROWS", (16,))
             monkeypatch.setattr("ranksieve.gpu.loss.HESSIAN_COLUMNS", 16)
         if kind == "float16":
-            monkeypatch.setattr("ranksieve.gpu.features.MANY_DOCUMENTS", 1)
+            monkeypatch.setattr("ranksieve.gpu.features.FLOAT16_MIN_DOCUMENTS", 1)
         self.data, weight = data, rng.uniform(0.5, 2.0, data.n_queries)
         self.host = make_objective(data, loss, weight)
         self.gpu = make_objective(on_device(data, "cuda"), loss, weight)

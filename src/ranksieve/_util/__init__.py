@@ -1,1 +1,1 @@
-"""Small utilities: atomic writes, JSON values, lookup by name, optional packages."""
+"""Files: checks of names, JSON, atomic writes."""

@@ -1,4 +1,4 @@
-"""AdaRank, RankBoost and LambdaMART: scores are sums of features, steps or trees."""
+"""AdaRank, RankBoost and LambdaMART: rankers that sum features, step functions or trees."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from ranksieve.rankers.parameters import Count, Interval, NotNegative, Positive,
 from ranksieve.solvers import Callback, Trace
 
 
-def counted_weights(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
-    """One weight per query; a query with pairs must count."""
+def query_weight_with_pairs(data: Dataset, query_weight: FloatArray | None) -> FloatArray:
+    """Return one weight per query; raise an error if no query with pairs has a positive weight."""
     weight = checked_query_weight(query_weight, data.n_queries)
     if not data.pairs_per_query @ weight > 0:
         raise DataError(None, None, NO_PAIRS)
@@ -42,19 +42,19 @@ def counted_weights(data: Dataset, query_weight: FloatArray | None) -> FloatArra
 
 
 class BoostedRanker(Ranker):
-    """A ranker whose score is a sum of steps or trees of some columns, ``support_``."""
+    """A ranker whose score is a sum of step functions or trees on the columns ``support_``."""
 
     @property
     @abstractmethod
     def support_(self) -> IntArray:
         """Columns in use, ascending."""
 
-    def _prepared(
+    def _prepare(
         self, source: Dataset, query_weight: FloatArray | None = None
     ) -> tuple[Preparation, Dataset]:
-        """As for all, with the fills that learning sees: float32 in data of float32.
+        """Store fill values in the precision of the data (float32 for float32 data), as used in learning.
 
-        A document may go the other way at a split if the fill differs in the last bit.
+        A fill value that differs in the last bit may send a document to the other side of a split.
         """
         preparation, filled = Preparation.learn_and_fill(source, self.normalise, self.missing, query_weight)
         means = np.array(preparation.missing.means).astype(source.X.dtype)
@@ -64,36 +64,36 @@ class BoostedRanker(Ranker):
     def _scores(self, X: Matrix, qid: Any) -> FloatArray:
         if self.preparation_.per_query and qid is None:
             reason = f"{type(self).__name__} prepares features within each query"
-            raise ParameterError("qid", None, f"{reason}; give predict a Dataset, or one query id per row")
+            raise ParameterError("qid", None, f"{reason}; pass a Dataset to predict, or one query id per row")
         if self.preparation_.changes_features:
             ids = qid if self.preparation_.per_query else None
             rows = as_dataset(X, np.zeros(X.shape[0]), ids, self._origin.names)
             X = self.preparation_.apply(rows).X
-        return self._sums(X)
+        return self._prepared_scores(X)
 
     @abstractmethod
-    def _sums(self, X: Matrix) -> FloatArray:
-        """Scores of prepared features."""
+    def _prepared_scores(self, X: Matrix) -> FloatArray:
+        """Return the scores of prepared features."""
 
     def _scorer(self) -> Callable[[Dataset], FloatArray]:
         return self.predict
 
     def _columns_read(self) -> IntArray:
-        return np.unique(self._inputs().columns).astype(np.int64)
+        return np.unique(self._input_model().columns).astype(np.int64)
 
-    def _inputs(self) -> LinearModel:
-        """The features in use and where they are read, with weights of no meaning."""
+    def _input_model(self) -> LinearModel:
+        """Return a model with the features in use and their columns; its weights are dummies."""
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return LinearModel.of(names, self.support_, np.ones(len(self.support_)), self.preparation_)
 
     @abstractmethod
     def _ensemble(self) -> Steps | Trees:
-        """What is summed, as functions of the columns in use."""
+        """Return the step functions or trees, as functions of the columns in use."""
 
     def to_model(self) -> BoostedModel:
-        """The fitted ranker as a model that can be saved."""
+        """Return the fitted ranker as a model that can be saved."""
         check_is_fitted(self, "n_features_in_")
-        inputs = self._inputs()
+        inputs = self._input_model()
         return BoostedModel(
             features=tuple(map(Feature, inputs.names, inputs.columns)),
             n_features=self.n_features_in_,
@@ -105,42 +105,44 @@ class BoostedRanker(Ranker):
         )
 
 
-EQUAL = 1e-12  # margins nearer than this are one: rounding must not choose between them
-MOST_THRESHOLDS = 2**16 - 1
+MARGIN_TIE = 1e-12  # margins that differ by less are ties, so that rounding does not break them
+MAX_THRESHOLDS = 2**16 - 1
 
 
 @dataclass(eq=False, repr=False)
 class RankBoost(BoostedRanker):
     """Greedily minimise (1/p) Σ_{pairs} exp(−(s_i − s_j)), s(x) = Σ_t α_t 1[x_{j_t} > θ_t].
 
-    Pairs (i, j) are of one query with y_i > y_j. Each round weighs them with D_ij ∝ exp(−(s_i − s_j)), takes
-    the weak ranker h(x) = 1[x_f > θ] with the largest |r|, r = Σ D_ij (h(x_i) − h(x_j)), and adds it with
-    the weight α = ½ ln((1 + r)/(1 − r)), which may be negative. It stops early when no weak ranker helps, or
-    when one orders all pairs. The pairs are never built: as D_ij is a product, r = Σ_i π_i h(x_i) with
-    potentials π from sums over label levels, and a round costs O(n·d) for n documents and d features.
+    Pairs (i, j) are documents of one query with y_i > y_j. Each round weights them by
+    D_ij ∝ exp(−(s_i − s_j)), takes the weak ranker h(x) = 1[x_f > θ] with the largest |r|,
+    r = Σ D_ij (h(x_i) − h(x_j)), and adds it with the weight α = ½ ln((1 + r)/(1 − r)), which may be
+    negative. It stops early when no weak ranker helps, or when one orders all pairs. Pairs are never
+    enumerated: as D_ij is a product, r = Σ_i π_i h(x_i) with potentials π from sums over label levels, and a
+    round costs O(n·d) for n documents and d features.
 
     Parameters
     ----------
     n_rounds : int
-        Most rounds. LETOR's practice is to choose it on validation data.
+        Maximum number of rounds. LETOR's baselines select it on validation data.
     n_thresholds : int
-        Most thresholds a feature: midpoints between neighbouring values, all of them if there are no more,
-        else those nearest to evenly spaced quantiles of the documents, each counted as often as its weight
-        and its query's say. At most 65,535.
+        Maximum number of thresholds per feature, at most 65,535. Thresholds are midpoints between
+        neighbouring values: all of them if there are not more, else those nearest to evenly spaced quantiles
+        of the documents, weighted by document and query weights.
 
     Attributes
     ----------
     chosen_, thresholds_, round_weights_ : arrays
         Feature j, threshold θ and weight α of each round.
     objective_ : float
-        The mean exponential loss; ``trace_`` has it for each round, with the features in use.
+        Mean exponential loss; ``trace_`` has it for each round, with the number of features in use.
     n_iter_ : int
-        Rounds taken.
+        Number of rounds.
 
     References
     ----------
     Y. Freund, R. Iyer, R. E. Schapire, Y. Singer: An Efficient Boosting Algorithm for Combining Preferences,
-    Journal of Machine Learning Research 4, 2003. Pairs of all levels start with the same weight.
+    Journal of Machine Learning Research 4, 2003. Here all pairs start with the same weight, whatever their
+    labels.
     """
 
     chosen_: IntArray = field(init=False)
@@ -149,30 +151,33 @@ class RankBoost(BoostedRanker):
 
     n_rounds: Count = 300
     _: KW_ONLY
-    n_thresholds: Annotated[int, Interval(Integral, 1, MOST_THRESHOLDS, closed="both")] = 255
+    n_thresholds: Annotated[int, Interval(Integral, 1, MAX_THRESHOLDS, closed="both")] = 255
 
     def _abilities(self) -> Collection[str]:
         return ("document_weight",)
 
     def _fit(self, task: Task) -> Attributes:
         weight = checked_query_weight(task.query_weight, task.data.n_queries)
-        pairs, stumps = WeightedPairs(task.data, weight), Stumps.of(task.data, weight, self.n_thresholds)
-        scores, used = np.zeros(stumps.codes.shape[1]), np.zeros(len(stumps.codes))
+        pairs, weak_rankers = (
+            WeightedPairs(task.data, weight),
+            WeakRankers.of(task.data, weight, self.n_thresholds),
+        )
+        scores, used = np.zeros(weak_rankers.codes.shape[1]), np.zeros(len(weak_rankers.codes))
         rounds, trace = list[tuple[int, float, float]](), Trace()
         potential, objective = pairs.potentials(scores)
         for _ in range(self.n_rounds):
-            feature, cut, r = stumps.best(potential)
-            if abs(r) <= EQUAL:
+            feature, cut, r = weak_rankers.best(potential)
+            if abs(r) <= MARGIN_TIE:
                 break
-            alpha = float(np.arctanh(np.clip(r, EQUAL - 1.0, 1.0 - EQUAL)))
-            scores += alpha * (stumps.codes[feature] > cut)
-            rounds.append((feature, stumps.thresholds[feature][cut], alpha))
+            alpha = float(np.arctanh(np.clip(r, MARGIN_TIE - 1.0, 1.0 - MARGIN_TIE)))
+            scores += alpha * (weak_rankers.codes[feature] > cut)
+            rounds.append((feature, weak_rankers.thresholds[feature][cut], alpha))
             used[feature] = 1.0
             potential, objective = pairs.potentials(scores)
             trace.record(objective, np.nan, used)
             if task.callback is not None:
                 task.callback(len(rounds), np.array([a for _, _, a in rounds]), objective, np.nan)
-            if abs(r) >= 1.0 - EQUAL:
+            if abs(r) >= 1.0 - MARGIN_TIE:
                 break
         return {
             "chosen_": np.array([j for j, _, _ in rounds], dtype=np.int64),
@@ -188,7 +193,7 @@ class RankBoost(BoostedRanker):
         """Columns in use, ascending."""
         return np.unique(self.chosen_)
 
-    def _sums(self, X: Matrix) -> FloatArray:
+    def _prepared_scores(self, X: Matrix) -> FloatArray:
         return self._ensemble().scores_of_columns(dense_columns(X[:, self.support_]), X.shape[0])
 
     def _ensemble(self) -> Steps:
@@ -198,7 +203,7 @@ class RankBoost(BoostedRanker):
 
 
 class WeightedPairs:
-    """The pairs of a data set under D_ij ∝ weight_q v_i v_j e^{s_j − s_i}, v the weights of documents.
+    """The pairs of a data set with weights D_ij ∝ weight_q v_i v_j e^{s_j − s_i}, v the document weights.
 
     Arrays are in input order.
     """
@@ -206,7 +211,7 @@ class WeightedPairs:
     def __init__(self, data: Dataset, weight: FloatArray) -> None:
         self.queries, self._weight = data.queries, weight
         self._level = local_levels(data.queries.group(data.y), data.queries)
-        self._mass = grouped_weights(data.document_weight, data.queries)
+        self._document_weight = grouped_weights(data.document_weight, data.queries)
         self._count = float(data.pair_weights @ weight)
         if self._count <= 0:
             raise DataError(None, None, NO_PAIRS)
@@ -216,8 +221,8 @@ class WeightedPairs:
         s, potential, loss = self.queries.group(scores), np.empty(len(scores)), np.empty(len(self._weight))
 
         def work(first: int, last: int) -> None:
-            offsets = self.queries.offsets
-            pair_potentials(s, self._level, offsets, self._weight, self._mass, first, last, potential, loss)
+            weights = self._weight, self._document_weight
+            pair_potentials(s, self._level, self.queries.offsets, *weights, first, last, potential, loss)
 
         map_blocks(work, split_blocks(self.queries.offsets))
         total = float(loss.sum())
@@ -225,14 +230,14 @@ class WeightedPairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Stumps:
-    """The weak rankers 1[x_f > thresholds[f][b]]; ``codes[f, i]`` counts the thresholds below x_if."""
+class WeakRankers:
+    """The weak rankers 1[x_f > thresholds[f][b]]; ``codes[f, i]`` is the number of thresholds below x_if."""
 
     codes: AnyArray
     thresholds: list[FloatArray]
 
     @classmethod
-    def of(cls, data: Dataset, query_weight: FloatArray, n_thresholds: int) -> Stumps:
+    def of(cls, data: Dataset, query_weight: FloatArray, n_thresholds: int) -> WeakRankers:
         codes = np.empty((data.n_features, data.n_docs), dtype=np.uint16)
         thresholds, rows = [], data.row_weights(query_weight)
         for code, column in zip(codes, dense_columns(data.X), strict=True):
@@ -241,81 +246,82 @@ class Stumps:
         return cls(codes, thresholds)
 
     def best(self, potential: FloatArray) -> tuple[int, int, float]:
-        """Feature, threshold number and r of the largest |r|; the first one among equals."""
+        """Return feature, threshold index and r of the largest |r|; ties go to the first."""
         n_features, n_docs = self.codes.shape
         width = max(1, *map(len, self.thresholds))
-        r, cuts = np.empty((n_features, width)), split_blocks(np.arange(n_features + 1) * n_docs)
-        map_blocks(lambda a, b: threshold_margins(self.codes, potential, a, b, r), cuts)
+        r, blocks = np.empty((n_features, width)), split_blocks(np.arange(n_features + 1) * n_docs)
+        map_blocks(lambda a, b: threshold_margins(self.codes, potential, a, b, r), blocks)
         size = np.abs(r).ravel()
-        feature, cut = divmod(int(np.argmax(size >= size.max() - EQUAL)), width)
+        feature, cut = divmod(int(np.argmax(size >= size.max() - MARGIN_TIE)), width)
         return feature, cut, float(r[feature, cut])
 
 
 def feature_thresholds(column: FloatArray, weight: FloatArray, n_thresholds: int) -> FloatArray:
-    """Midpoints between neighbouring values, ascending; at most ``n_thresholds``, spread by quantiles.
+    """Return at most ``n_thresholds`` midpoints between neighbouring values, ascending, at quantiles.
 
-    ``weight`` says as how many documents each counts in the quantiles.
+    Documents have the given weights in the quantiles.
     """
-    values, place = np.unique(column, return_inverse=True)
+    values, index = np.unique(column, return_inverse=True)
     cuts = np.arange(len(values) - 1)
     if len(cuts) > n_thresholds:
-        below = np.cumsum(np.bincount(place, weight))
+        below = np.cumsum(np.bincount(index, weight))
         quantiles = np.arange(1, n_thresholds + 1) * (below[-1] / (n_thresholds + 1))
         cuts = np.unique(np.searchsorted(below, quantiles))
         cuts = cuts[cuts < len(values) - 1]
     low, high = values[cuts], values[cuts + 1]
     middle = 0.5 * low + 0.5 * high
-    return np.where(middle < high, middle, low)  # of two adjacent numbers the midpoint may be the upper one
+    return np.where(middle < high, middle, low)  # the midpoint of adjacent floats may round to the larger one
 
 
 LAMBDARANK = "lambdarank"
-MOST_DOCUMENTS = 10_000  # of one query: LightGBM's limit
-DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads wait for one another longer than they work
+MAX_LIGHTGBM_DOCUMENTS = 10_000  # LightGBM's limit per query
+DOCS_PER_THREAD = 4096  # with fewer, LightGBM's threads spend more time waiting than working
 
 
-def lightgbm_for(what: str) -> Any:
-    """The module lightgbm, which something needs."""
+def import_lightgbm(method: str) -> Any:
+    """Import lightgbm; the error message names the method that needs it."""
     try:
         return import_module("lightgbm")
     except ImportError:
-        raise ImportError(f"{what} needs lightgbm: {how_to_install('baselines')}") from None
+        raise ImportError(f"{method} needs lightgbm: {how_to_install('baselines')}") from None
 
 
 @dataclass(eq=False, repr=False)
 class LambdaMART(BoostedRanker):
     """Regression trees, each fitted to the lambdas |ΔNDCG_ij| / (1 + e^{s_i − s_j}) of pairs with y_i > y_j.
 
-    ΔNDCG_ij is the NDCG lost by swapping i and j in the current ranking. LightGBM does the work (objective
-    ``lambdarank``), quietly and with the same result for any number of threads and any order of the rows.
-    The gain of a label is 2^y − 1. LightGBM wants whole labels and a table of gains; it gets the numbers of
-    the levels that occur and their gains, so that labels may be any numbers ≥ 0.
+    ΔNDCG_ij is the NDCG lost by swapping i and j in the current ranking. The fit is done by LightGBM
+    (objective ``lambdarank``), without output, and does not depend on the number of threads or the order of
+    the rows. The gain of a label is 2^y − 1. LightGBM needs integer labels and a table of gains; it gets the
+    index of each distinct label and its gain, so that labels may be any numbers ≥ 0.
 
     Parameters
     ----------
     n_rounds : int
-        Trees.
+        Number of trees.
     learning_rate : float
         Shrinkage of each tree.
     n_leaves : int
-        Most leaves a tree.
+        Maximum number of leaves per tree.
     min_leaf_docs : int
-        Least documents a leaf.
+        Minimum number of documents per leaf.
     l2 : float
         ℓ2 penalty on leaf values.
     truncation : int
-        Only pairs with a document among the first ``truncation`` count.
+        Only pairs with a document among the first ``truncation`` ranks count.
     options : mapping, optional
-        Further parameters of LightGBM by its own names; they override those above.
+        Further LightGBM parameters, by their LightGBM names; they override the parameters above.
     n_jobs : int, optional
-        Threads; by default those of ranksieve (RANKSIEVE_THREADS or all cores), fewer for little data.
+        Number of threads; by default that of ranksieve (RANKSIEVE_THREADS or all cores), fewer for small
+        data.
     random_state : int
-        Seed of what LightGBM draws at random, if ``options`` ask for it.
+        Seed of LightGBM's random sampling, if ``options`` turn it on.
 
     Attributes
     ----------
     booster_ : lightgbm.Booster
     n_iter_ : int
-        Trees grown; fewer than ``n_rounds`` when nothing can be split any more.
+        Number of trees; fewer than ``n_rounds`` if no further split is possible.
 
     References
     ----------
@@ -340,12 +346,12 @@ class LambdaMART(BoostedRanker):
         return ("grades",)
 
     def _fit(self, task: Task) -> Attributes:
-        lightgbm, data = lightgbm_for("LambdaMART"), task.data
-        weight = counted_weights(data, task.query_weight)
+        lightgbm, data = import_lightgbm("LambdaMART"), task.data
+        weight = query_weight_with_pairs(data, task.query_weight)
         parameters = self._parameters(data.n_docs)
         if parameters["objective"] == LAMBDARANK:
-            _check_sizes(data)
-        label_gain, label = _levels(data)
+            _check_query_sizes(data)
+        label_gain, label = _gain_levels(data)
         rows = _neutral_order(data)
         train = lightgbm.Dataset(
             as_plain(data.X[rows]),
@@ -378,10 +384,10 @@ class LambdaMART(BoostedRanker):
 
     @property
     def support_(self) -> IntArray:
-        """Columns that some tree splits on, ascending."""
+        """Columns used in splits, ascending."""
         return np.flatnonzero(self.booster_.feature_importance("split"))
 
-    def _sums(self, X: Matrix) -> FloatArray:
+    def _prepared_scores(self, X: Matrix) -> FloatArray:
         n_threads = self._threads(X.shape[0])
         return np.asarray(self.booster_.predict(as_plain(X), raw_score=True, num_threads=n_threads))
 
@@ -389,20 +395,18 @@ class LambdaMART(BoostedRanker):
         return Trees.of(self.booster_, self.support_)
 
 
-def _check_sizes(data: Dataset) -> None:
-    """Refuse queries that are too long for LightGBM."""
+def _check_query_sizes(data: Dataset) -> None:
     longest, size = data.queries.longest
-    if size > MOST_DOCUMENTS:
-        raise DataError(
-            None,
-            None,
-            f"query {longest} has {size} documents, but LightGBM accepts at most {MOST_DOCUMENTS}; keep the "
-            "best of a first ranking, or use another method than LambdaMART",
+    if size > MAX_LIGHTGBM_DOCUMENTS:
+        reason = (
+            f"query {longest} has {size} documents, but LightGBM accepts at most {MAX_LIGHTGBM_DOCUMENTS}"
         )
+        advice = "keep the best documents of a first ranking, or use another method than LambdaMART"
+        raise DataError(None, None, f"{reason}; {advice}")
 
 
-def _levels(data: Dataset) -> tuple[FloatArray, IntArray]:
-    """The gains 2^y − 1 that occur, ascending, and the number of each document's gain among them."""
+def _gain_levels(data: Dataset) -> tuple[FloatArray, IntArray]:
+    """Return the distinct gains 2^y − 1, ascending, and the index of each document's gain among them."""
     evaluator = Evaluator(data, "standard")
     gains = data.queries.restore(evaluator.judged.gains(evaluator.profile))
     levels, codes = np.unique(gains, return_inverse=True)
@@ -410,10 +414,10 @@ def _levels(data: Dataset) -> tuple[FloatArray, IntArray]:
 
 
 def _neutral_order(data: Dataset) -> IntArray:
-    """Rows grouped by query, and within a query in an order that depends on the features alone.
+    """Return the rows grouped by query, in an order within the query that depends only on the features.
 
-    All scores are equal before the first tree, and then LightGBM ranks by row: labels that fall with the row
-    number would leak into the first lambdas.
+    All scores are equal before the first tree, so LightGBM ranks by row: if rows were sorted by label, the
+    labels would leak into the first lambdas.
     """
     projection = np.random.default_rng(0).normal(size=data.n_features)
     grouped = data.queries.group(np.asarray(data.X @ projection))
@@ -426,10 +430,11 @@ def _callbacks(callback: Callback | None) -> list[Any]:
     return [lambda env: callback(env.iteration + 1, np.empty(0), np.nan, np.nan)]
 
 
-PERFECT = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight
-NO_GUIDE = (
+MAX_PERFORMANCE = 1.0 - 1e-15  # a feature that ranks every query perfectly would get an infinite weight
+METRIC_ALWAYS_ZERO = (
     "{metric} ({profile} profile) is 0 for every feature, so it cannot guide the choice of features and all "
-    "weights are 0; use another `metric` or `profile` (letor gives lists shorter than k an NDCG@k of 0)"
+    "weights are 0; use another `metric` or `profile` (in the letor profile, NDCG@k is 0 for lists shorter "
+    "than k)"
 )
 
 
@@ -437,25 +442,25 @@ NO_GUIDE = (
 class AdaRank(Ranker):
     """Greedily reduce Σ_q exp(−E(q, f)), E the metric of query q ranked by f = Σ_t α_t x_{j_t}.
 
-    Each round looks at the queries through P(q) ∝ exp(−E(q, f)), so those that are ranked badly count more,
-    takes the feature j with the largest r = Σ_q P(q) E(q, x_j) and adds it with the weight
-    α = ½ ln[Σ_q P(q)(1 + E(q, x_j)) / Σ_q P(q)(1 − E(q, x_j))] = artanh r. So the model is linear and sparse.
-    Features rank unchanged, higher values first (the paper's rule): negate one that falls with relevance.
+    Each round weights the queries by P(q) ∝ exp(−E(q, f)), so that badly ranked ones count more, takes the
+    feature j with the largest r = Σ_q P(q) E(q, x_j) and adds it with the weight
+    α = ½ ln[Σ_q P(q)(1 + E(q, x_j)) / Σ_q P(q)(1 − E(q, x_j))] = artanh r. The model is linear and sparse.
+    As in the paper, higher feature values always rank first: negate a feature that decreases with relevance.
 
     Parameters
     ----------
     metric : str
         E, a metric in [0, 1], such as "ndcg@10" or "map". A query without a relevant document has E = 0.
     n_rounds : int
-        Most rounds. LETOR's practice is to choose it on validation data.
+        Maximum number of rounds. LETOR's baselines select it on validation data.
     tol : float
-        Stop before a round after which the mean metric would be more than ``tol`` below the round before
-        (as RankLib, which uses 0.002); infinity takes all rounds.
+        Stop before a round that would lower the mean metric by more than ``tol`` (RankLib uses 0.002);
+        infinity: run all rounds.
     profile : "letor", "mslr", "standard" or Profile
-        How the metric reads labels, ranks and short lists.
+        Metric conventions for labels, ranks and short lists.
     repeat : bool
-        Whether a feature may be chosen twice in a row, as in the paper. When the second choice is the first
-        feature again, neither the ranking nor P changes, and it is chosen for ever; hence False.
+        Whether a feature may be chosen twice in a row, as in the paper. If the second round chooses the same
+        feature as the first, neither the ranking nor P changes, and every later round chooses it too.
 
     Attributes
     ----------
@@ -468,7 +473,7 @@ class AdaRank(Ranker):
     objective_ : float
         Σ_q exp(−E(q, f)), weighted with ``query_weight``; ``trace_`` has it for each round.
     gap_ : float
-        NaN: nothing is proven on how far the objective is from its least value.
+        NaN: there is no bound on the distance from the minimum of the objective.
 
     References
     ----------
@@ -494,34 +499,34 @@ class AdaRank(Ranker):
         if not METRICS[spec.name].at_most_one:
             reason = "AdaRank needs a metric between 0 and 1, for example ndcg@10"
             raise ParameterError("metric", self.metric, reason)
-        weight = counted_weights(data, task.query_weight)
+        weight = query_weight_with_pairs(data, task.query_weight)
         evaluator = Evaluator(data, self.profile, empty=0.0)
-        weak = _metric_of_features(data, evaluator, spec)
+        feature_metrics = _metric_of_features(data, evaluator, spec)
         coef, trace, losses = np.zeros(data.n_features), Trace(), weight
         chosen, round_weights, performance = list[int](), list[float](), list[float]()
         for _ in range(self.n_rounds):
-            r = weak @ (losses / losses.sum())
+            r = feature_metrics @ (losses / losses.sum())
             if chosen and not self.repeat:
                 r[chosen[-1]] = 0.0
             feature = int(np.argmax(r))
             if not r[feature] > 0:
                 break
-            alpha, longer = float(np.arctanh(min(r[feature], PERFECT))), coef.copy()
-            longer[feature] += alpha
-            used = np.flatnonzero(longer)
-            (values,) = evaluator.per_query(linear_scores(data.X, used, longer[used]), [spec])
+            alpha, next_coef = float(np.arctanh(min(r[feature], MAX_PERFORMANCE))), coef.copy()
+            next_coef[feature] += alpha
+            used = np.flatnonzero(next_coef)
+            (values,) = evaluator.per_query(linear_scores(data.X, used, next_coef[used]), [spec])
             mean = float(np.average(values, weights=weight))
             if performance and mean < performance[-1] - self.tol:
                 break
             chosen.append(feature)
             round_weights.append(alpha)
             performance.append(mean)
-            coef, losses = longer, weight * np.exp(-values)
+            coef, losses = next_coef, weight * np.exp(-values)
             trace.record(float(losses.sum()), np.nan, coef)
             if task.callback is not None:
                 task.callback(len(chosen), coef.copy(), float(losses.sum()), np.nan)
         if not chosen:
-            warn_caller(NO_GUIDE.format(metric=self.metric, profile=as_profile(self.profile).name))
+            warn_caller(METRIC_ALWAYS_ZERO.format(metric=self.metric, profile=as_profile(self.profile).name))
         return {
             "coef_": coef,
             "chosen_": np.array(chosen, dtype=np.int64),
@@ -539,7 +544,7 @@ class AdaRank(Ranker):
 
 
 def _metric_of_features(data: Dataset, evaluator: Evaluator, metric: MetricSpec) -> FloatArray:
-    """E(q, x_j) (features × queries); 0 for a feature that is constant within every query."""
+    """Return E(q, x_j) (features × queries); 0 for features that are constant within every query."""
     values, varies = np.zeros((data.n_features, data.n_queries)), varying_columns(data)
     for j, column in enumerate(dense_columns(data.X)):
         if varies[j]:

@@ -1,4 +1,4 @@
-"""Selectors that judge features by importance, similarity or their neighbours, before any ranker learns."""
+"""Selectors that score features by importance, similarity or nearest neighbours, before fitting a ranker."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ranksieve.baselines.selector import (
     check_size,
     fit_on,
     largest,
-    levelled,
+    round_to_ties,
 )
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_block
 from ranksieve.errors import DataError, lookup
 from ranksieve.objective import Objective, make_objective
-from ranksieve.penalties.similarity import settle_definiteness
+from ranksieve.penalties.similarity import apply_psd_policy
 from ranksieve.rankers import FSMRank
 from ranksieve.rankers.measures import (
     IMPORTANCES,
@@ -41,32 +41,32 @@ from ranksieve.solvers.base import exact_step
 
 @dataclass(eq=False, repr=False)
 class FSRank(FeatureSelector):
-    """The features with the best NDCG@10 of ranking by that feature alone, then ``base`` on them.
+    """Select the features with the best single-feature NDCG@10, then fit ``base`` on them.
 
-    A feature may rank up or down, whichever is better. Of equally good features the earlier column goes
-    first: with ties everywhere these are the first that vary within a query.
+    The metric of a feature is that of ranking by its values, ascending or descending, whichever is better.
+    Ties are broken by column order.
 
     Parameters
     ----------
     max_features : int
         Number of features.
     base : linear ranker, optional
-        The second stage; default ``RankSVM()``.
+        Ranker of the second stage; default ``RankSVM()``.
     metric : str
-        What ranks the features, such as "ndcg@10" or "map" (letor profile: in lists shorter than ten
-        documents NDCG@10 is 0).
+        Metric of single features, such as "ndcg@10" or "map" (letor profile: NDCG@10 is 0 for lists with
+        fewer than ten documents).
 
     Attributes
     ----------
     importance_ : array
-        Metric of each feature alone.
+        Metric of each single feature.
     selected_, base_, coef_
-        As in every selector: columns in order of choice, the fitted base, its weights in full width.
+        As in every selector: columns in order of selection, the fitted base, one weight per column of X.
 
     References
     ----------
     H. Lai, Y. Pan, C. Liu, L. Lin, J. Wu: Sparse Learning-to-Rank via an Efficient Primal-Dual Algorithm,
-    IEEE Transactions on Computers 62(6), 2013, §8.5.2. It does not say whether a feature may rank downwards.
+    IEEE Transactions on Computers 62(6), 2013, §8.5.2, which does not state whether ascending order is tried.
     """
 
     max_features: Count = 10
@@ -79,15 +79,15 @@ class FSRank(FeatureSelector):
         return largest(importance, usable, self.max_features), {"importance_": importance}
 
 
-UNLIMITED = np.finfo(np.float64).max  # the best weight of one feature is finite: 1/(a difference) at most
+MAX_STEP = np.finfo(np.float64).max  # no limit: the best weight of one feature is at most 1/(a difference)
 
 
 @dataclass(eq=False, repr=False)
 class GAS(FeatureSelector):
-    """Greedy search for max Σ_i s_i − c Σ_{i≠j} A_ij over sets of ``max_features``, then ``base`` on them.
+    """Maximise Σ_i s_i − c Σ_{i≠j} A_ij over sets of ``max_features`` features greedily, then fit ``base``.
 
-    Pick the feature with the largest score s_i, subtract 2c·A_ij from the score of every other feature j,
-    repeat. Of equal scores the earlier column goes first.
+    Select the feature with the largest score s_i, subtract 2c·A_ij from the score of every other feature j,
+    and repeat. Ties are broken by column order.
 
     Parameters
     ----------
@@ -95,28 +95,28 @@ class GAS(FeatureSelector):
         Number of features.
     importance : "ndcg", "map", "loss", another name of IMPORTANCES, or array
         s: single-feature NDCG@10 or MAP (the authors' GAS-E; letor profile, better direction), or 1 minus the
-        least mean squared hinge that one weight on the feature reaches (GAS-L); or one number ≥ 0 a feature,
-        0 to exclude it.
+        minimum over one weight of the mean squared hinge (GAS-L); or an array with one number ≥ 0 per
+        feature, 0 to exclude it.
     similarity : "kendall", another name of SIMILARITIES, or array
         A: |Kendall's τ| of the two induced rankings, averaged over queries; or a symmetric matrix.
     c : float
-        Weight of similarity against importance, ≥ 0; at 0 the most important features are chosen.
+        Weight of similarity relative to importance, ≥ 0; with 0 the most important features are selected.
     base : linear ranker, optional
-        The second stage; default ``RankSVM()``.
+        Ranker of the second stage; default ``RankSVM()``.
 
     Attributes
     ----------
     importance_, similarity_ : arrays
         s and A.
     scores_ : array
-        Score of each chosen feature when it was picked.
+        Score of each selected feature when it was selected.
     selected_, base_, coef_
-        As in every selector: columns in order of choice, the fitted base, its weights in full width.
+        As in every selector: columns in order of selection, the fitted base, one weight per column of X.
 
     References
     ----------
-    X. Geng, T.-Y. Liu, T. Qin, H. Li: Feature Selection for Ranking, SIGIR 2007. There a pair of documents
-    tied in a feature has an order by chance; here it counts neither for nor against (τ-b).
+    X. Geng, T.-Y. Liu, T. Qin, H. Li: Feature Selection for Ranking, SIGIR 2007, where documents tied in a
+    feature are ordered arbitrarily; here ties count neither for nor against (τ-b).
     """
 
     max_features: Count = 10
@@ -143,7 +143,7 @@ class GAS(FeatureSelector):
 def greedy(
     importance: FloatArray, similarity: FloatArray, c: float, usable: IntArray, k: int
 ) -> tuple[IntArray, FloatArray]:
-    """The k columns picked, in order, and the score of each when it was picked."""
+    """Return the k selected columns in order, and the score of each when it was selected."""
     score = np.full(len(importance), -np.inf)
     score[usable] = importance[usable]
     selected, scores = np.empty(k, dtype=np.int64), np.empty(k)
@@ -156,10 +156,10 @@ def greedy(
 
 
 def loss_drop(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """s_j = 1 − min_w f(w·x_j), f the mean squared hinge over pairs; 1 if the feature orders every pair.
+    """Return s_j = 1 − min_w f(w·x_j), f the mean squared hinge over pairs; 1 if feature j orders every pair.
 
-    Towards its minimum φ(w) = f(w·x_j) has a derivative that is concave in |w| (a pair in right order stops
-    counting once it is far enough apart), so Newton's iteration from 0 comes to the root from below.
+    The derivative of φ(w) = f(w·x_j) is concave in |w| up to the minimum (a correctly ordered pair
+    contributes only until its margin is 1), so Newton's iteration from 0 approaches the root from below.
     """
     objective = make_objective(data, query_weight=query_weight)
     slope = objective.gradient(objective.at_zero)
@@ -167,10 +167,9 @@ def loss_drop(data: Dataset, query_weight: FloatArray | None = None) -> FloatArr
 
 
 def _drop(objective: Objective, j: int, sign: float) -> float:
-    """The features' directions do not matter to the loss: it is a function of the scores alone."""
-    zero = objective.at_zero
+    zero = objective.at_zero  # the loss depends only on the scores, not on the weights
     _, best = exact_step(
-        objective, zero, np.zeros_like(zero.w), sign * objective.features.column(j), UNLIMITED
+        objective, zero, np.zeros_like(zero.w), sign * objective.features.column(j), MAX_STEP
     )
     return zero.value - best.value
 
@@ -180,17 +179,17 @@ GAS_IMPORTANCES: dict[str, Measure] = {**IMPORTANCES, "loss": loss_drop}
 
 @dataclass(eq=False, repr=False)
 class FSMSVM(FeatureSelector):
-    """The features with the largest |weight| in FSMRank, then ``base`` on them.
+    """Select the features with the largest |weight| in FSMRank, then fit ``base`` on them.
 
-    If FSMRank gives fewer features a weight than are asked for, those without follow by importance. Of
-    equals the earlier column goes first.
+    If FSMRank has fewer nonzero weights than ``max_features``, the rest is selected by importance. Ties are
+    broken by column order.
 
     Parameters
     ----------
     max_features : int
         Number of features.
     base : linear ranker, optional
-        The second stage; default ``RankSVM()``.
+        Ranker of the second stage; default ``RankSVM()``.
     alpha, similarity_weight, importance, similarity
         As in :class:`ranksieve.FSMRank`, the first stage.
 
@@ -199,13 +198,13 @@ class FSMSVM(FeatureSelector):
     fsmrank_ : FSMRank
         The fitted first stage.
     selected_, base_, coef_
-        As in every selector: columns in order of choice, the fitted base, its weights in full width.
+        As in every selector: columns in order of selection, the fitted base, one weight per column of X.
 
     References
     ----------
     H. Lai, Y. Pan, Y. Tang, R. Yu: FSMRank: Feature Selection Algorithm for Learning to Rank, IEEE
     Transactions on Neural Networks and Learning Systems 24(6), 2013. It sorts "by their weights"; here by
-    their size, because a feature may count against relevance.
+    |weight|, because features may have negative weights.
     """
 
     max_features: Count = 10
@@ -221,7 +220,8 @@ class FSMSVM(FeatureSelector):
         fsmrank = FSMRank(
             self.alpha, self.similarity_weight, importance=self.importance, similarity=self.similarity
         ).fit(data, query_weight=query_weight)
-        size, importance = levelled(np.abs(fsmrank.coef_)), levelled(fsmrank.importance_)
+        size = round_to_ties(np.abs(fsmrank.coef_))
+        importance = round_to_ties(fsmrank.importance_)
         order = np.lexsort((-importance[usable], -size[usable]))
         return usable[order[: self.max_features]], {"fsmrank_": fsmrank}
 
@@ -229,13 +229,13 @@ class FSMSVM(FeatureSelector):
         return ("linear", "scale", "document_weight")
 
 
-TIE = 1e-9  # numbers that differ by less are equal
-MAX_STEPS = 100
+CLUSTER_TIE = 1e-9  # qualities and distances that differ by less are ties
+MAX_LLOYD_STEPS = 100
 
 
 @dataclass(eq=False, repr=False)
 class Hierarchical(FeatureSelector):
-    """One feature of each cluster of features that rank alike, then ``base`` on them."""
+    """Select one feature from each cluster of features that rank similarly, then fit ``base`` on them."""
 
     n_clusters: Count | None = None
     base: Any = None
@@ -253,25 +253,25 @@ class Hierarchical(FeatureSelector):
         importance[usable] = self._importance(data, usable, query_weight)
         matrix = similarity(data, query_weight)
         clusters, qualities = self._clusters(matrix[np.ix_(usable, usable)])
-        of_features = np.full(data.n_features, -1)
-        of_features[usable] = clusters
-        level = levelled(importance)
+        all_clusters = np.full(data.n_features, -1)
+        all_clusters[usable] = clusters
+        rounded = round_to_ties(importance)
         members = (usable[clusters == cluster] for cluster in np.unique(clusters))
-        chosen = np.sort([columns[np.argmax(level[columns])] for columns in members])
-        return largest(level, chosen, len(chosen)), {
+        chosen = np.sort([columns[np.argmax(rounded[columns])] for columns in members])
+        return largest(rounded, chosen, len(chosen)), {
             "importance_": importance,
             "similarity_": matrix,
-            "clusters_": of_features,
+            "clusters_": all_clusters,
             "qualities_": qualities,
         }
 
     @abstractmethod
     def _importance(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
-        """For each usable feature, what decides whether it stands for its cluster."""
+        """Return the importance of each usable feature, by which one feature per cluster is selected."""
 
     def _clusters(self, similarity: FloatArray) -> tuple[IntArray, dict[int, float]]:
-        """The number of the cluster of each feature, and the quality of each number of clusters tried."""
-        definite = settle_definiteness(similarity, "project")
+        """Return the cluster of each feature, and the quality of each number of clusters tried."""
+        definite = apply_psd_policy(similarity, "project")
         n_features = len(similarity)
         sizes = range(2, min(self.max_clusters, n_features - 1) + 1)
         if self.n_clusters is not None or not sizes:
@@ -280,46 +280,46 @@ class Hierarchical(FeatureSelector):
         clusters = {size: k_means(definite, size, self.n_starts, self.random_state) for size in sizes}
         qualities = {size: quality(similarity, clusters[size]) for size in sizes}
         best = max(qualities.values())
-        return next(clusters[size] for size in sizes if qualities[size] >= best - TIE), qualities
+        return next(clusters[size] for size in sizes if qualities[size] >= best - CLUSTER_TIE), qualities
 
 
 @dataclass(eq=False, repr=False)
 class HierarchicalBEM(Hierarchical):
-    """Of each cluster of features that rank alike the one that ranks best alone, then ``base`` on them.
+    """Select the best single feature from each cluster of features that rank similarly, then fit ``base``.
 
-    Features are clustered by k-means, in which their similarity A takes the place of inner products: the
-    squared distance of i and j is A_ii + A_jj − 2A_ij. The number of clusters is that of the best quality,
-    the mean silhouette of the features (see :func:`quality`); the smaller in a tie. Of equally good features
-    of a cluster the earlier column goes first.
+    Features are clustered by kernel k-means with the similarity A as inner products: the squared distance of
+    i and j is A_ii + A_jj − 2A_ij. The number of clusters is the one with the best quality, the mean
+    silhouette of the features (see :func:`quality`); ties go to the smaller number. Ties within a cluster are
+    broken by column order.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, and so of features; by default the one of the best quality.
+        Number of clusters, which is the number of features; default: the one with the best quality.
     base : linear ranker, optional
-        The second stage; default ``RankSVM()``.
+        Ranker of the second stage; default ``RankSVM()``.
     metric : str
-        What ranks features alone, up or down, whichever is better, such as "ndcg@10" or "map" (letor profile:
-        in lists shorter than ten documents NDCG@10 is 0).
+        Metric of single features (ascending or descending, whichever is better), such as "ndcg@10" or "map"
+        (letor profile: NDCG@10 is 0 for lists with fewer than ten documents).
     max_clusters : int
-        Most clusters that are tried.
+        Largest number of clusters to try.
     n_starts : int
-        Random starts of k-means; the best counts.
+        Number of random starts of k-means; the best result is used.
     similarity : "kendall", another name of SIMILARITIES, or array
-        A. If it is not positive semidefinite, k-means takes the nearest matrix that is.
+        A. If it is not positive semidefinite, k-means uses the nearest positive semidefinite matrix.
     random_state : int
         Seed of the starts.
 
     Attributes
     ----------
     importance_, similarity_ : arrays
-        The metric of each feature alone, and A.
+        The metric of each single feature, and A.
     clusters_ : array
-        The number of the cluster of each feature; −1 for those that are constant within every query.
+        Cluster index of each feature; −1 for features that are constant within every query.
     qualities_ : dict
-        The quality of each number of clusters that was tried.
+        Quality of each number of clusters tried.
     selected_, base_, coef_
-        As in every selector: columns, the most important first; the fitted base, its weights in full width.
+        As in every selector: columns, the most important first; the fitted base; one weight per column of X.
 
     References
     ----------
@@ -334,46 +334,46 @@ class HierarchicalBEM(Hierarchical):
 
 @dataclass(eq=False, repr=False)
 class HierarchicalILTR(Hierarchical):
-    """Of each cluster of features that rank alike the one that a ranker of all features weighs most.
+    """Select the feature with the largest |weight| in a ranker from each cluster of similar features.
 
-    The ranker is ``base``, which is then fitted on the chosen ones. Clusters are those of
-    :class:`HierarchicalBEM`.
+    The ranker is ``base`` fitted on all features; it is then fitted on the selected ones. The clusters are
+    those of :class:`HierarchicalBEM`.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters, and so of features; by default the one of the best quality.
+        Number of clusters, which is the number of features; default: the one with the best quality.
     base : linear ranker, optional
-        The ranker of both stages; default ``RankSVM()``.
+        Ranker of both stages; default ``RankSVM()``.
     max_clusters, n_starts, similarity, random_state
         As in :class:`HierarchicalBEM`.
 
     Attributes
     ----------
     importance_, similarity_ : arrays
-        The size of each feature's weight in the ranker of all features, and A.
+        |weight| of each feature in the ranker fitted on all features, and A.
     clusters_, qualities_
         As in :class:`HierarchicalBEM`.
     selected_, base_, coef_
-        As in every selector: columns, the most important first; the fitted base, its weights in full width.
+        As in every selector: columns, the most important first; the fitted base; one weight per column of X.
 
     References
     ----------
     G. Hua, M. Zhang, Y. Liu, S. Ma, L. Ru: Hierarchical Feature Selection for Ranking, WWW 2010. "The highest
-    weight" is here the largest in size, because a feature may count against relevance.
+    weight" is here the largest |weight|, because features may have negative weights.
     """
 
-    decided_last: ClassVar[frozenset[str]] = frozenset()
+    refit_parameters: ClassVar[frozenset[str]] = frozenset()
 
     def _importance(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
-        return np.asarray(np.abs(fit_on(self._second_stage(), data, usable, query_weight).coef_))
+        return np.asarray(np.abs(fit_on(self._make_base(), data, usable, query_weight).coef_))
 
 
 def quality(similarity: FloatArray, clusters: IntArray) -> float:
-    """The mean silhouette (b − a)/max(a, b) of features with the distances 1 − A.
+    """Return the mean silhouette (b − a)/max(a, b) of features with the distances 1 − A.
 
-    a is a feature's mean distance to the others of its cluster, b the least mean distance to those of another
-    cluster; a feature alone in its cluster counts 0, and so do clusters that are only one.
+    a is the mean distance of a feature to the others in its cluster, b the smallest mean distance to those of
+    another cluster. The silhouette is 0 for a feature alone in its cluster, and if there is only one cluster.
     """
     if len(np.unique(clusters)) < 2:
         return 0.0
@@ -383,67 +383,68 @@ def quality(similarity: FloatArray, clusters: IntArray) -> float:
 
 
 def k_means(gram: FloatArray, k: int, n_starts: int, random_state: int) -> IntArray:
-    """The cluster of each point, the best of some starts; points are known by their inner products alone."""
+    """Return the cluster of each point, the best of ``n_starts`` runs; ``gram`` has the inner products."""
     rng = np.random.default_rng(random_state)
-    found = [_lloyd(gram, _spread_points(gram, k, rng)) for _ in range(n_starts)]
-    least = min(spread for spread, _ in found)
-    return next(clusters for spread, clusters in found if spread <= least + TIE)
+    runs = [_lloyd(gram, _first_centres(gram, k, rng)) for _ in range(n_starts)]
+    least = min(inertia for inertia, _ in runs)
+    return next(clusters for inertia, clusters in runs if inertia <= least + CLUSTER_TIE)
 
 
-def _spread_points(gram: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """The first members of k clusters: each drawn by its squared distance to the nearest one before it."""
+def _first_centres(gram: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
+    """Draw k points as in k-means++: by the squared distance to the nearest one drawn so far."""
     squared = np.maximum(np.add.outer(np.diag(gram), np.diag(gram)) - 2.0 * gram, 0.0)
-    chosen = [int(rng.integers(len(gram)))]
-    apart = squared[chosen[0]]
-    while len(chosen) < k:
-        apart[chosen] = 0.0
-        room = np.cumsum(apart) if apart.any() else np.cumsum(~np.isin(np.arange(len(gram)), chosen))
-        chosen.append(int(np.searchsorted(room, rng.random() * room[-1], side="right")))
-        apart = np.minimum(apart, squared[chosen[-1]])
-    return np.array(chosen)
+    centres = [int(rng.integers(len(gram)))]
+    distances = squared[centres[0]]
+    while len(centres) < k:
+        distances[centres] = 0.0
+        weights = distances if distances.any() else ~np.isin(np.arange(len(gram)), centres)
+        cumulative = np.cumsum(weights)
+        centres.append(int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")))
+        distances = np.minimum(distances, squared[centres[-1]])
+    return np.array(centres)
 
 
-def _lloyd(gram: FloatArray, first: IntArray) -> tuple[float, IntArray]:
-    """Σ of squared distances to the means of the clusters at the end, and the clusters."""
-    k, points = len(first), np.arange(len(gram))
-    own = np.diag(gram)
-    apart = own[:, None] + own[first] - 2.0 * gram[:, first]
-    clusters = np.argmin(apart, axis=1)
-    clusters[first] = np.arange(k)
-    for _ in range(MAX_STEPS):
+def _lloyd(gram: FloatArray, centres: IntArray) -> tuple[float, IntArray]:
+    """Return the final sum of squared distances to the cluster means, and the clusters."""
+    k, points = len(centres), np.arange(len(gram))
+    squares = np.diag(gram)
+    distances = squares[:, None] + squares[centres] - 2.0 * gram[:, centres]
+    clusters = np.argmin(distances, axis=1)
+    clusters[centres] = np.arange(k)
+    for _ in range(MAX_LLOYD_STEPS):
         member = np.equal.outer(clusters, np.arange(k)) / np.bincount(clusters, minlength=k)
         to_mean = gram @ member
-        apart = own[:, None] - 2.0 * to_mean + np.einsum("ij,ij->j", member, to_mean)
-        moved = _nearest_clusters(apart, clusters)
-        if np.array_equal(moved, clusters):
+        distances = squares[:, None] - 2.0 * to_mean + np.einsum("ij,ij->j", member, to_mean)
+        assigned = _nearest_clusters(distances, clusters)
+        if np.array_equal(assigned, clusters):
             break
-        clusters = moved
-    return float(apart[points, clusters].sum()), clusters
+        clusters = assigned
+    return float(distances[points, clusters].sum()), clusters
 
 
-def _nearest_clusters(apart: FloatArray, clusters: IntArray) -> IntArray:
-    """Each point in the cluster with the nearest mean; none is left empty, and ties change nothing."""
+def _nearest_clusters(distances: FloatArray, clusters: IntArray) -> IntArray:
+    """Assign points to the cluster with the nearest mean; ties change nothing, no cluster becomes empty."""
     points = np.arange(len(clusters))
-    better = apart.min(axis=1) < apart[points, clusters] - TIE
-    moved = np.where(better, np.argmin(apart, axis=1), clusters)
-    for empty in np.setdiff1d(clusters, moved):
-        counts = np.bincount(moved, minlength=apart.shape[1])
-        farthest = np.where(counts[moved] > 1, apart[points, moved], -np.inf)
-        moved[int(np.argmax(farthest))] = empty
-    return moved
+    better = distances.min(axis=1) < distances[points, clusters] - CLUSTER_TIE
+    assigned = np.where(better, np.argmin(distances, axis=1), clusters)
+    for empty in np.setdiff1d(clusters, assigned):
+        counts = np.bincount(assigned, minlength=distances.shape[1])
+        farthest = np.where(counts[assigned] > 1, distances[points, assigned], -np.inf)
+        assigned[int(np.argmax(farthest))] = empty
+    return assigned
 
 
-PAIRS_AT_ONCE = 2**14  # pairs of documents whose differences are held at a time
-MOST_DOCUMENTS = 10_000  # of a query: 0.8 GB of distances
+PAIRS_PER_BLOCK = 2**14  # document pairs whose differences are in memory at a time
+MAX_RELIEF_DOCUMENTS = 10_000  # per query: 0.8 GB of distances
 
 
 @dataclass(eq=False, repr=False)
 class Relief(FeatureSelector):
-    """The features with the largest weights by a rule of the Relief family, then ``base`` on them.
+    """Select the features with the largest weights by a Relief rule, then fit ``base`` on them.
 
-    Two documents of a query differ in feature j by |x_j − z_j| over the range of the feature in the data;
-    their distance is the sum of this over all features that vary within a query. Time and memory grow with
-    the square of the number of documents of a query.
+    The difference of two documents of a query in feature j is |x_j − z_j| divided by the range of the feature
+    in the data; their distance is the sum of the differences over all features that vary within a query. Time
+    and memory grow with the square of the number of documents per query.
     """
 
     max_features: Count = 10
@@ -454,39 +455,39 @@ class Relief(FeatureSelector):
         check_size(self.max_features, usable, data)
         importance = np.zeros(data.n_features)
         importance[usable] = self._weights(data, usable, query_weight)
-        return largest(levelled(importance), usable, self.max_features), {"importance_": importance}
+        return largest(round_to_ties(importance), usable, self.max_features), {"importance_": importance}
 
     @abstractmethod
     def _weights(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
-        """One weight for each usable feature."""
+        """Return one weight per usable feature."""
 
 
 @dataclass(eq=False, repr=False)
 class RankFilter(Relief):
-    """The features with the largest Relief weights for graded labels, then ``base`` on them.
+    """Select the features with the largest Relief weights for graded labels, then fit ``base`` on them.
 
-    A document x of level l is compared with its nearest documents of each level of its query. With d_j(m) the
-    mean difference in feature j to those of level m, it adds Σ_{m≠l} a_m d_j(m) − d_j(l) to the weight of j,
-    where a_m, of sum 1, is proportional to |m − l| times the number of documents of level m: as ReliefF, but
-    a document two levels away counts twice. The weight of a feature is the mean over the documents of a
-    level, then over the levels of a query, then over queries. Documents that are alone in their level and
-    queries of one level do not count.
+    Each document x of level l is compared with its nearest documents of every level of its query. With d_j(m)
+    the mean difference in feature j to those of level m, it adds Σ_{m≠l} a_m d_j(m) − d_j(l) to the weight of
+    j, where the a_m sum to 1 and are proportional to |m − l| times the number of documents of level m: as in
+    ReliefF, but a document two levels away counts twice. The weight of a feature is the mean over the
+    documents of a level, then over the levels of a query, then over queries. Documents that are alone in
+    their level and queries with one level are skipped.
 
     Parameters
     ----------
     max_features : int
         Number of features.
     neighbours : int
-        Nearest documents of each level; those as near as the last of them count too.
+        Number of nearest documents of each level; documents tied with the last one are included.
     base : linear ranker, optional
-        The second stage; default ``RankSVM()``.
+        Ranker of the second stage; default ``RankSVM()``.
 
     Attributes
     ----------
     importance_ : array
-        The weights of the features; 0 for those that are constant within every query.
+        Weights of the features; 0 for features that are constant within every query.
     selected_, base_, coef_
-        As in every selector: columns in order of choice, the fitted base, its weights in full width.
+        As in every selector: columns in order of selection, the fitted base, one weight per column of X.
 
     References
     ----------
@@ -494,32 +495,33 @@ class RankFilter(Relief):
     """
 
     def _weights(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
-        weight, total, mass = checked_query_weight(query_weight, data.n_queries), np.zeros(len(usable)), 0.0
+        weight = checked_query_weight(query_weight, data.n_queries)
+        total, total_weight = np.zeros(len(usable)), 0.0
         for query, rows, x in scaled_queries(data, usable):
-            shares = level_shares(distances_to_others(x), data.y[rows], self.neighbours)
-            if shares.any():
-                total += weight[query] * weighted_differences(x, shares)
-                mass += weight[query]
-        return total / mass if mass else total
+            pair_weights = rank_filter_weights(distances_to_others(x), data.y[rows], self.neighbours)
+            if pair_weights.any():
+                total += weight[query] * weighted_differences(x, pair_weights)
+                total_weight += weight[query]
+        return total / total_weight if total_weight else total
 
 
 @dataclass(eq=False, repr=False)
 class RankWrapper(Relief):
-    """The features with the largest Relief weights for the ranking of a ranker, then ``base`` on them.
+    """Select the features with the largest Relief weights for the ranking of a ranker, then fit ``base``.
 
-    ``base``, fitted on all features, ranks each query. Two documents differ in rank by δ, the difference of
-    their ranks as a share of the largest possible. Over all documents x and their nearest documents z the
-    weight of feature j is the mean difference in j weighted by δ, less that weighted by 1 − δ: as RReliefF,
-    with ranks in place of values. It needs pairs, not grades.
+    ``base``, fitted on all features, ranks each query. δ is the difference in rank of two documents divided
+    by the largest possible one. The weight of feature j is the mean difference in j over all documents x and
+    their nearest documents z, weighted by δ, minus the mean weighted by 1 − δ: as in RReliefF, with ranks
+    instead of values. It needs pairs, not grades.
 
     Parameters
     ----------
     max_features : int
         Number of features.
     neighbours : int
-        Nearest documents; those as near as the last of them count too.
+        Number of nearest documents; documents tied with the last one are included.
     base : linear ranker, optional
-        The ranker of both stages; default ``RankSVM()``.
+        Ranker of both stages; default ``RankSVM()``.
 
     Attributes
     ----------
@@ -531,42 +533,44 @@ class RankWrapper(Relief):
     H. Yu, J. Oh, W.-S. Han: Efficient Feature Weighting Methods for Ranking, CIKM 2009.
     """
 
-    decided_last: ClassVar[frozenset[str]] = frozenset()
+    refit_parameters: ClassVar[frozenset[str]] = frozenset()
 
     neighbours: Count = 10
 
     def _weights(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> FloatArray:
-        ranker = fit_on(self._second_stage(), data, usable, query_weight)
+        ranker = fit_on(self._make_base(), data, usable, query_weight)
         weight = checked_query_weight(query_weight, data.n_queries)
-        totals, mass = np.zeros((2, len(usable))), np.zeros((2, 1))  # of documents far in rank, and near
+        totals, total_weights = np.zeros((2, len(usable))), np.zeros((2, 1))  # weighted by δ, and by 1 − δ
         for query, rows, x in scaled_queries(data, usable):
             if len(rows) > 1:
                 delta = rank_distances(dense_block(data.X, rows, usable) @ ranker.coef_)
-                is_near = nearest(distances_to_others(x), self.neighbours)
-                for side, counts in enumerate((is_near * delta, is_near * (1.0 - delta))):
-                    totals[side] += weight[query] * weighted_differences(x, counts)
-                    mass[side] += weight[query] * counts.sum()
-        far, near = np.divide(totals, mass, out=totals, where=mass > 0)
-        return np.asarray(far - near)
+                is_neighbour = nearest(distances_to_others(x), self.neighbours)
+                for k, pair_weights in enumerate((is_neighbour * delta, is_neighbour * (1.0 - delta))):
+                    totals[k] += weight[query] * weighted_differences(x, pair_weights)
+                    total_weights[k] += weight[query] * pair_weights.sum()
+        different, similar = np.divide(totals, total_weights, out=totals, where=total_weights > 0)
+        return np.asarray(different - similar)
 
 
 def scaled_queries(data: Dataset, columns: IntArray) -> Iterator[tuple[int, IntArray, FloatArray]]:
-    """Every query: its number, its rows, and its values of some columns over their ranges in the data."""
+    """Yield the index of each query, its rows, and the given columns divided by their ranges in the data."""
     ranges = np.array([np.ptp(column) for column in dense_columns(data.X[:, columns])])
     order, offsets = data.queries.order, data.queries.offsets
     longest, size = data.queries.longest
-    if size > MOST_DOCUMENTS:
-        reason = f"query {longest} has {size:,} documents, but Relief accepts at most {MOST_DOCUMENTS:,}"
-        raise DataError(None, None, f"{reason}; leave some out or use another selector")
+    if size > MAX_RELIEF_DOCUMENTS:
+        reason = (
+            f"query {longest} has {size:,} documents, but Relief accepts at most {MAX_RELIEF_DOCUMENTS:,}"
+        )
+        raise DataError(None, None, f"{reason}; drop some or use another selector")
     for query in range(data.n_queries):
         rows = order[offsets[query] : offsets[query + 1]]
         yield query, rows, dense_block(data.X, rows, columns) / ranges
 
 
 def nearest(distances: FloatArray, n: int) -> BoolArray:
-    """Whether z (column) is one of the n nearest documents of x (row), or as near as the last of them.
+    """Return the mask of the n nearest documents z (columns) of each document x (row), including ties.
 
-    Infinite distances are never near.
+    Infinite distances are never included.
     """
     last = min(n, distances.shape[1]) - 1
     limit = np.partition(distances, last, axis=1)[:, [last]]
@@ -574,40 +578,41 @@ def nearest(distances: FloatArray, n: int) -> BoolArray:
 
 
 def distances_to_others(x: FloatArray) -> FloatArray:
-    """Σ_j |x_j − z_j| of each two documents, infinite for a document and itself."""
+    """Return Σ_j |x_j − z_j| for each two documents; infinite on the diagonal."""
     distances = cdist(x, x, "cityblock")
     np.fill_diagonal(distances, np.inf)
     return np.asarray(distances)
 
 
-def level_shares(distances: FloatArray, labels: FloatArray, n: int) -> FloatArray:
-    """How much a difference between x (row) and z (column) counts in RankFilter."""
+def rank_filter_weights(distances: FloatArray, labels: FloatArray, n: int) -> FloatArray:
+    """Return the weights of the differences between x (row) and z (column) in RankFilter."""
     levels, level, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    shares, several = np.zeros_like(distances), counts > 1
+    weights, several = np.zeros_like(distances), counts > 1
     if len(levels) == 1 or not several.any():
-        return shares
-    worth = np.asarray(counts * np.abs(labels[:, None] - levels), dtype=np.float64)
-    worth /= worth.sum(axis=1, keepdims=True)
-    worth[np.arange(len(labels)), level] = -1.0
+        return weights
+    level_weights = np.asarray(counts * np.abs(labels[:, None] - levels), dtype=np.float64)
+    level_weights /= level_weights.sum(axis=1, keepdims=True)
+    level_weights[np.arange(len(labels)), level] = -1.0
     for m in range(len(levels)):
         columns = np.flatnonzero(level == m)
-        near = nearest(distances[:, columns], n)
-        shares[:, columns] = worth[:, [m]] * near / np.maximum(near.sum(axis=1, keepdims=True), 1)
-    of_document = np.where(several, 1.0 / counts, 0.0) / several.sum()
-    return np.asarray(of_document[level][:, None] * shares)
+        is_neighbour = nearest(distances[:, columns], n)
+        n_neighbours = np.maximum(is_neighbour.sum(axis=1, keepdims=True), 1)
+        weights[:, columns] = level_weights[:, [m]] * is_neighbour / n_neighbours
+    document_share = np.where(several, 1.0 / counts, 0.0) / several.sum()
+    return np.asarray(document_share[level][:, None] * weights)
 
 
 def rank_distances(scores: FloatArray) -> FloatArray:
-    """|rank of x − rank of z| / (n − 1) of n > 1 documents; equal scores share their mean rank."""
+    """Return |rank of x − rank of z| / (n − 1) of n > 1 documents; tied scores get their mean rank."""
     ranks = rankdata(scores)
     return np.asarray(np.abs(ranks[:, None] - ranks) / (len(ranks) - 1))
 
 
 def weighted_differences(x: FloatArray, weight: FloatArray) -> FloatArray:
-    """Σ weight_xz |x_j − z_j| over documents x (rows) and z (columns), for each feature j."""
+    """Return Σ weight_xz |x_j − z_j| over documents x (rows) and z (columns), for each feature j."""
     rows, columns = np.nonzero(weight)
     total = np.zeros(x.shape[1])
-    for first in range(0, len(rows), PAIRS_AT_ONCE):
-        one, other = rows[first : first + PAIRS_AT_ONCE], columns[first : first + PAIRS_AT_ONCE]
-        total += weight[one, other] @ np.abs(x[one] - x[other])
+    for first in range(0, len(rows), PAIRS_PER_BLOCK):
+        a, b = rows[first : first + PAIRS_PER_BLOCK], columns[first : first + PAIRS_PER_BLOCK]
+        total += weight[a, b] @ np.abs(x[a] - x[b])
     return total

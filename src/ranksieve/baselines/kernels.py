@@ -1,5 +1,5 @@
-"""Compiled loops of baselines: RankBoost's pair sums, the modified Huber loss, DCG at the top ranks, the most
-violated ranking."""
+"""Compiled loops for the baselines: RankBoost's pair sums and margins, the modified Huber loss, DCG along a
+line, and the most violated ranking of SVM-MAP."""
 
 from typing import NamedTuple
 
@@ -7,19 +7,20 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.kernels.compiling import kernel
-from ranksieve.kernels.pairs import longest, mass_of
+from ranksieve.kernels.pairs import longest_run, weight_of
 
-FARTHEST = 700.0  # from the middle of a query's scores: beyond it e^x overflows
+MAX_EXPONENT = 700.0  # e^x overflows beyond; scores farther from the mid-range of their query are clipped
 
 
 @kernel
-def pair_potentials(s, level, offsets, weight, mass, first, last, potential, loss):
-    """For the queries first..last: ``potential[i]`` = Σ_j D_ij − Σ_j D_ji, and ``loss[q]`` = Σ_ij D_ij.
+def pair_potentials(s, level, offsets, query_weight, document_weight, first, last, potential, loss):
+    """Compute ``potential[i]`` = Σ_j D_ij − Σ_j D_ji and ``loss[q]`` = Σ_ij D_ij for the queries first..last.
 
-    D_ij = weight_q mass_i mass_j e^{s_j − s_i} for level_i > level_j; ``level`` is dense within each query.
+    D_ij = query_weight_q v_i v_j e^{s_j − s_i} for level_i > level_j, v the document weights; ``level`` is
+    dense within each query.
     """
-    most = longest(offsets, first, last)
-    rising, falling = np.empty(most + 1), np.empty(most + 1)  # e^s of lower, e^−s of upper levels
+    most = longest_run(offsets, first, last)
+    rising, falling = np.empty(most + 1), np.empty(most + 1)  # Σ e^s of lower levels, Σ e^−s of higher levels
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
         lowest, highest, top = s[lo], s[lo], 0
@@ -29,9 +30,9 @@ def pair_potentials(s, level, offsets, weight, mass, first, last, potential, los
         for a in range(top + 2):
             rising[a], falling[a] = 0.0, 0.0
         for i in range(lo, hi):
-            t = min(max(s[i] - middle, -FARTHEST), FARTHEST)
-            rising[level[i] + 1] += mass_of(mass, i) * np.exp(t)
-            falling[level[i]] += mass_of(mass, i) * np.exp(-t)
+            t = min(max(s[i] - middle, -MAX_EXPONENT), MAX_EXPONENT)
+            rising[level[i] + 1] += weight_of(document_weight, i) * np.exp(t)
+            falling[level[i]] += weight_of(document_weight, i) * np.exp(-t)
         # rising[a]: all levels below a; falling[a + 1]: all levels above a.
         for a in range(1, top + 2):
             rising[a] += rising[a - 1]
@@ -39,85 +40,86 @@ def pair_potentials(s, level, offsets, weight, mass, first, last, potential, los
             falling[a] += falling[a + 1]
         total = 0.0
         for i in range(lo, hi):
-            t = min(max(s[i] - middle, -FARTHEST), FARTHEST)
-            own = weight[q] * mass_of(mass, i)
-            as_upper = own * np.exp(-t) * rising[level[i]]
-            as_lower = own * np.exp(t) * falling[level[i] + 1]
-            potential[i] = as_upper - as_lower
-            total += as_upper
+            t = min(max(s[i] - middle, -MAX_EXPONENT), MAX_EXPONENT)
+            weight = query_weight[q] * weight_of(document_weight, i)
+            as_better = weight * np.exp(-t) * rising[level[i]]
+            as_worse = weight * np.exp(t) * falling[level[i] + 1]
+            potential[i] = as_better - as_worse
+            total += as_better
         loss[q] = total
 
 
 class HuberPairs(NamedTuple):
-    """The weighted pairs of documents, which stand by ascending level within each query.
+    """The weighted pairs of documents; documents are sorted by ascending level within each query.
 
-    The pairs of i are those with the documents from the first of its query up to floor[i]. They weigh
-    (gain_floor + |gain_i − gain_j|)(discount_floor + |discount_i − discount_j|) times both masses (None: 1).
+    Document i forms pairs with the less relevant documents of its query, those before ``level_start[i]``.
+    The weight of a pair is (gain_floor + |gain_i − gain_j|)(discount_floor + |discount_i − discount_j|) times
+    both document weights (None: 1).
     """
 
-    floor: IntArray
-    mass: FloatArray | None
+    level_start: IntArray
+    document_weight: FloatArray | None
     gain: FloatArray
     discount: FloatArray
     gain_floor: float
     discount_floor: float
 
 
-@kernel(fastmath={"reassoc", "nsz"})  # sums in any, but a fixed, order: vectorised
-def lower_partners(
-    s, gain, discount, gain_floor, discount_floor, mass, i, lo, lower, gains, discounts, lower_slopes
+@kernel(fastmath={"reassoc", "nsz"})  # allows vectorised sums; the order is fixed all the same
+def worse_partners(
+    s, gain, discount, gain_floor, discount_floor, document_weight, i, lo, scores, gains, discounts, slopes
 ):  # fmt: skip
-    """Of one upper document, Σ ωψ, Σ ωh(2 − h), which is Σ ω(ψ − tψ′), and Σ 2ωh, each also put to its j.
+    """Return Σ ωψ, Σ ωh(2 − h) = Σ ω(ψ − tψ′) and Σ 2ωh over the less relevant partners of document i.
 
-    It is the document i, and the others are lo, lo + 1, … in ``mass``. Arguments come one by one because LLVM
-    adds up in another order if they come in tuples.
+    Each term 2ωh is also added to ``slopes[j]``. The partners are lo, lo + 1, … in ``document_weight``. The
+    arguments are not grouped in tuples because LLVM would then sum in another order.
     """
-    total, dual, upper_slope = 0.0, 0.0, 0.0
-    for j in range(len(lower)):
-        x = 1.0 - (s - lower[j])
+    total, dual, slope = 0.0, 0.0, 0.0
+    for j in range(len(scores)):
+        x = 1.0 - (s - scores[j])
         h = x if x > 0.0 else 0.0
         h = h if h < 2.0 else 2.0
         omega = (gain_floor + abs(gain - gains[j])) * (discount_floor + abs(discount - discounts[j]))
-        omega = mass_of(mass, i) * mass_of(mass, lo + j) * omega
+        omega = weight_of(document_weight, i) * weight_of(document_weight, lo + j) * omega
         total += omega * h * (2.0 * x - h)
         dual += omega * h * (2.0 - h)
-        upper_slope += 2.0 * omega * h
-        lower_slopes[j] += 2.0 * omega * h
-    return total, dual, upper_slope
+        slope += 2.0 * omega * h
+        slopes[j] += 2.0 * omega * h
+    return total, dual, slope
 
 
 @kernel
 def huber_pairs(pairs, s, offsets, first, last, value, slack, gradient):
-    """Per query Σ ωψ and Σ ω(ψ − tψ′) without the query's weight; the gradient, which comes in as zeros."""
-    floor, mass, gain, discount, gain_floor, discount_floor = pairs
+    """Compute Σ ωψ and Σ ω(ψ − tψ′) of each query, and the gradient (initially 0), without query weights."""
+    level_start, document_weight, gain, discount, gain_floor, discount_floor = pairs
     for q in range(first, last):
         lo = offsets[q]
         value[q], slack[q] = 0.0, 0.0
         for i in range(lo, offsets[q + 1]):
-            end = floor[i]
-            total, dual, upper_slope = lower_partners(
-                s[i], gain[i], discount[i], gain_floor, discount_floor, mass, i, lo,
+            end = level_start[i]
+            total, dual, slope = worse_partners(
+                s[i], gain[i], discount[i], gain_floor, discount_floor, document_weight, i, lo,
                 s[lo:end], gain[lo:end], discount[lo:end], gradient[lo:end],
             )  # fmt: skip
             value[q] += total
             slack[q] += dual
-            gradient[i] -= upper_slope
+            gradient[i] -= slope
 
 
 @kernel
 def huber_curvature(pairs, s, offsets, first, last, V, R):
-    """R = Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, |s_i − s_j| < 1; comes in as zeros.
+    """Add Σ ω (e_i − e_j)(V_i − V_j) over the pairs on the parabola, |s_i − s_j| < 1, to R.
 
-    V and R hold the documents of the queries first..last only.
+    V and R have one row per document of the queries first..last.
     """
     base = offsets[first]
     for q in range(first, last):
         for i in range(offsets[q], offsets[q + 1]):
-            for j in range(offsets[q], pairs.floor[i]):
+            for j in range(offsets[q], pairs.level_start[i]):
                 if abs(s[i] - s[j]) < 1.0:
                     omega = pairs.gain_floor + abs(pairs.gain[i] - pairs.gain[j])
                     omega *= pairs.discount_floor + abs(pairs.discount[i] - pairs.discount[j])
-                    omega = mass_of(pairs.mass, i) * mass_of(pairs.mass, j) * omega
+                    omega = weight_of(pairs.document_weight, i) * weight_of(pairs.document_weight, j) * omega
                     for c in range(V.shape[1]):
                         change = omega * (V[i - base, c] - V[j - base, c])
                         R[i - base, c] += change
@@ -126,7 +128,7 @@ def huber_curvature(pairs, s, offsets, first, last, V, R):
 
 @kernel
 def threshold_margins(code, potential, first, last, margin):
-    """For the features first..last: ``margin[f, b]`` = Σ potential of the documents with code[f] > b."""
+    """Compute ``margin[f, b]`` = Σ potential[i] over code[f, i] > b, for the features first..last."""
     for f in range(first, last):
         for b in range(margin.shape[1]):
             margin[f, b] = 0.0
@@ -138,17 +140,17 @@ def threshold_margins(code, potential, first, last, margin):
 
 
 @kernel
-def dcg_along(scores, column, steps, gains, offsets, discounts, worth, values):
-    """values[m] = Σ_q worth_q DCG of query q by scores + steps[m]·column, over as many ranks as discounts.
+def dcg_along(scores, column, steps, gains, offsets, discounts, query_factor, values):
+    """Compute values[m] = Σ_q query_factor_q · DCG of query q ranked by scores + steps[m]·column.
 
-    Rows are grouped by query; of equal scores the earlier row ranks first.
+    DCG counts the first len(discounts) ranks. Rows are grouped by query; ties are ranked in row order.
     """
     k = len(discounts)
     top, gain = np.empty(k), np.empty(k)
     for m in range(len(steps)):
         total = 0.0
         for q in range(len(offsets) - 1):
-            if worth[q] == 0.0:
+            if query_factor[q] == 0.0:
                 continue
             filled = 0
             for i in range(offsets[q], offsets[q + 1]):
@@ -164,29 +166,33 @@ def dcg_along(scores, column, steps, gains, offsets, discounts, worth, values):
             dcg = 0.0
             for rank in range(filled):
                 dcg += gain[rank] * discounts[rank]
-            total += worth[q] * dcg
+            total += query_factor[q] * dcg
         values[m] = total
 
 
 @kernel
-def passed_documents(up, low, passed):
-    """``passed[j]``: how many relevant documents stand below the j-th irrelevant one; scores descend."""
-    n_up, n_low = len(up), len(low)
-    most = n_up
-    for j in range(n_low):
-        total, best, at = 0.0, 0.0, 0
+def relevant_below(relevant, others, n_below):
+    """Compute ``n_below[j]``, the number of relevant documents ranked below the j-th irrelevant one.
+
+    ``relevant`` and ``others`` are scores in descending order.
+    """
+    n_relevant, n_others = len(relevant), len(others)
+    most = n_relevant
+    for j in range(n_others):
+        total, best, best_m = 0.0, 0.0, 0
         for m in range(1, most + 1):
-            i = n_up - m + 1
-            total += i / ((i + j + 1.0) * (i + j)) / n_up - 2.0 * (up[i - 1] - low[j]) / (n_up * n_low)
+            i = n_relevant - m + 1
+            gain = i / ((i + j + 1.0) * (i + j)) / n_relevant
+            total += gain - 2.0 * (relevant[i - 1] - others[j]) / (n_relevant * n_others)
             if total > best:
-                best, at = total, m
-        passed[j] = at
-        most = at
+                best, best_m = total, m
+        n_below[j] = best_m
+        most = best_m
 
 
 @kernel
-def _put_shared(values, scores, documents, target):
-    """Write values to documents; those of equal score share: the mean of subgradients is one too."""
+def _assign_tie_means(values, scores, documents, target):
+    """Write values to ``target[documents]``; documents with tied scores get the mean, also a subgradient."""
     start = 0
     while start < len(values):
         stop, total = start + 1, values[start]
@@ -199,41 +205,43 @@ def _put_shared(values, scores, documents, target):
 
 
 @kernel
-def violated_rankings(ranked, relevant, offsets, first, last, gradient, missed, value):
-    """For the queries first..last: 1 − AP of the most violated ranking (``missed``), the hinge
-    ``value`` = missed + ⟨gradient, t⟩ and its subgradient; 0 where all documents are alike.
+def violated_rankings(ranking, relevant, offsets, first, last, gradient, ap_loss, value):
+    """Find the most violated ranking of each of the queries first..last.
+
+    ``ap_loss`` is 1 − AP of that ranking, ``value`` = ap_loss + ⟨gradient, t⟩ the hinge, and ``gradient`` its
+    subgradient; all are 0 for queries without a relevant or without an irrelevant document.
     """
-    t, order = ranked
+    t, order = ranking
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
-        n_up = 0
+        n_relevant = 0
         for i in range(lo, hi):
-            n_up += relevant[i]
+            n_relevant += relevant[i]
             gradient[i] = 0.0
-        n_low = hi - lo - n_up
-        missed[q], value[q] = 0.0, 0.0
-        if n_up == 0 or n_low == 0:
+        n_others = hi - lo - n_relevant
+        ap_loss[q], value[q] = 0.0, 0.0
+        if n_relevant == 0 or n_others == 0:
             continue
-        up, low = np.empty(n_up, dtype=np.int64), np.empty(n_low, dtype=np.int64)
+        better, worse = np.empty(n_relevant, dtype=np.int64), np.empty(n_others, dtype=np.int64)
         a, b = 0, 0
         for k in range(hi - 1, lo - 1, -1):
             if relevant[order[k]]:
-                up[a] = order[k]
+                better[a] = order[k]
                 a += 1
             else:
-                low[b] = order[k]
+                worse[b] = order[k]
                 b += 1
-        passed, above = np.zeros(n_low), np.zeros(n_up)
-        passed_documents(t[up], t[low], passed)
-        for j in range(n_low):
-            for i in range(n_up - int(passed[j]), n_up):
-                above[i] += 1.0
+        n_below, n_above = np.zeros(n_others), np.zeros(n_relevant)
+        relevant_below(t[better], t[worse], n_below)
+        for j in range(n_others):
+            for i in range(n_relevant - int(n_below[j]), n_relevant):
+                n_above[i] += 1.0
         precision = 0.0
-        for i in range(n_up):
-            precision += (i + 1.0) / (i + 1.0 + above[i])
-        missed[q] = 1.0 - precision / n_up
-        _put_shared(2.0 * passed / (n_up * n_low), t[low], low, gradient)
-        _put_shared(-2.0 * above / (n_up * n_low), t[up], up, gradient)
-        value[q] = missed[q]
+        for i in range(n_relevant):
+            precision += (i + 1.0) / (i + 1.0 + n_above[i])
+        ap_loss[q] = 1.0 - precision / n_relevant
+        _assign_tie_means(2.0 * n_below / (n_relevant * n_others), t[worse], worse, gradient)
+        _assign_tie_means(-2.0 * n_above / (n_relevant * n_others), t[better], better, gradient)
+        value[q] = ap_loss[q]
         for i in range(lo, hi):
             value[q] += gradient[i] * t[i]

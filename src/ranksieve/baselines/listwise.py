@@ -24,26 +24,26 @@ from ranksieve.solvers import Problem, ProximalGradient, ProxNewton, Result, Sol
 class CSListMLE(Ranker):
     """min_w (1/q) Σ_queries (1/DCG@k) Σ_j β_j log2(1 + Σ_{t: y_t<y_j} (α_jt/β_j) e^{s_t − s_j}), s = Xw.
 
-    :class:`SparseListMLE` with ``alpha=0``: the dense ranker that it is compared with. Features that are
-    constant within every query change no ranking; their weights are 0.
+    This is :class:`SparseListMLE` with ``alpha=0``, the dense ranker it is compared with. Features that are
+    constant within every query do not affect the ranking; their weights are 0.
 
     Parameters
     ----------
     k : int
-        The loss aims at NDCG@k.
+        Cutoff of the NDCG@k that the loss approximates.
     solver : "proximal" or "accelerated"
-        Gradient descent with the adaptive L of :class:`SparseListMLE`, or the same with Nesterov's momentum.
+        Gradient descent with the adaptive L of :class:`SparseListMLE`, without or with Nesterov's momentum.
     max_iter : int
-        Most iterations; an early end is the only regulariser.
+        Maximum number of iterations; early stopping is the only regularisation.
     tol : float
-        Share of the gradient's norm at w = 0 at which to stop.
+        Stop when the norm of the gradient is at most ``tol`` times its norm at w = 0.
     warm_start : bool
         Start from the previous fit's weights.
 
     Attributes
     ----------
     gap_ : float
-        NaN: without a penalty nothing is proven.
+        NaN: without a penalty there is no bound.
 
     References
     ----------
@@ -71,8 +71,8 @@ class CSListMLE(Ranker):
         first, accelerated = first_lipschitz(problem, data), self.solver == "accelerated"
         return ProximalGradient(self.tol, self.max_iter, accelerated, stop="mapping", lipschitz=first)
 
-    def _warn_of_tolerance(self, result: Result) -> None:
-        """No warning: an early end is the regulariser."""
+    def _warn_not_converged(self, result: Result) -> None:
+        """Do not warn: early stopping is the regularisation."""
 
     def _abilities(self) -> Collection[str]:
         return ("linear", "scale", "document_weight", "grades")
@@ -82,24 +82,24 @@ class CSListMLE(Ranker):
 class ListNet(Ranker):
     """min_w (1/q) Σ_queries Σ_j P_j log(P_j/Q_j) + α‖w‖₁, P = softmax(y), Q = softmax(Xw) over the query.
 
-    The cross entropy between the probabilities of each document to come first, by labels and by scores, less
-    the entropy of P, which does not depend on w (:class:`ranksieve.losses.ListNetLoss`). P takes the label
-    itself as score, like the original. Features that are constant within every query change no ranking;
-    their weights are 0.
+    The loss is the cross entropy between the top-one probabilities by labels and by scores, minus the entropy
+    of P, which does not depend on w. As in the original, the label itself is the score in P. Features that
+    are constant within every query do not affect the ranking; their weights are 0.
 
     Parameters
     ----------
     alpha : float
         ℓ1 weight on the mean loss, ≥ 0; 0 is ListNet.
     solver : "lbfgs", "gradient" or "newton"
-        L-BFGS, for ``alpha=0`` only; gradient descent with an adaptive rate 1/L, each step followed by the
-        soft threshold; or proximal Newton, for ``alpha`` > 0 only.
+        L-BFGS, only for ``alpha=0``; gradient descent with an adaptive rate 1/L, each step followed by soft
+        thresholding; or proximal Newton, only for ``alpha`` > 0.
     max_iter : int
-        Most iterations. Few are an early stop, the regulariser of the original, worth choosing on validation
-        data.
+        Maximum number of iterations. A small number means early stopping, the regularisation of the original;
+        select it on validation data.
     tol : float
-        Stop when the largest entry of the gradient has fallen to this share of that at w = 0; for "gradient"
-        the norm of the proximal gradient mapping, for "newton" ``gap_`` as a share of the objective.
+        "lbfgs": stop when the largest entry of the gradient is at most ``tol`` times that at w = 0.
+        "gradient": the same for the norm of the proximal gradient mapping. "newton": largest ``gap_``
+        relative to the objective.
     warm_start : bool
         Start from the previous fit's weights.
 
@@ -107,7 +107,7 @@ class ListNet(Ranker):
     ----------
     gap_ : float
         F(w) − max(0, c(f(w) − ⟨g, w⟩)) with g = ∇f(w), c = min(1, α/‖g‖_∞): F(w) is at most this far above
-        the minimum, because f is convex with minimum ≥ 0. NaN for ``alpha=0``, where nothing is proven.
+        the minimum, because f is convex with minimum ≥ 0. NaN for ``alpha=0``: there is no bound.
 
     References
     ----------
@@ -126,10 +126,10 @@ class ListNet(Ranker):
         return ListNetLoss()
 
     def _penalty(self, objective: Objective) -> Penalty:
-        needed = NEEDS_ALPHA.get(self.solver)
-        if needed is not None and needed != (self.alpha > 0):
-            reason = f"`solver={self.solver!r}` needs {'alpha > 0' if needed else '`alpha=0`'}"
-            raise ParameterError("alpha", self.alpha, f"{reason}; `solver='gradient'` accepts any")
+        needs_alpha = NEEDS_ALPHA.get(self.solver)
+        if needs_alpha is not None and needs_alpha != (self.alpha > 0):
+            reason = f"`solver={self.solver!r}` needs {'alpha > 0' if needs_alpha else '`alpha=0`'}"
+            raise ParameterError("alpha", self.alpha, f"{reason}; `solver='gradient'` accepts any alpha")
         return L1(self.alpha) if self.alpha > 0 else NoPenalty()
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem:
@@ -144,13 +144,13 @@ class ListNet(Ranker):
         first = first_lipschitz(problem, data)
         return ProximalGradient(self.tol, self.max_iter, stop="mapping", lipschitz=first)
 
-    def _warn_of_tolerance(self, result: Result) -> None:
-        """No warning: an early end is the regulariser."""
+    def _warn_not_converged(self, result: Result) -> None:
+        """Do not warn: early stopping is the regularisation."""
 
 
 NEEDS_ALPHA = {"lbfgs": False, "newton": True}
 
 
 def first_lipschitz(problem: Problem, data: Dataset) -> float:
-    """Where the search for L starts; any will do if no feature varies."""
+    """Return the initial L of the search; arbitrary (1) if no feature varies."""
     return FIRST_LIPSCHITZ_SHARE * problem.objective.loss.lipschitz_bound(squared_radii(data)) or 1.0

@@ -15,9 +15,9 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses.base import Curvature, ScoreValue
 from ranksieve.losses.squared_hinge import PairLoss
 
-NO_WEIGHT = (
-    "every pair has weight 0: no two documents of different label differ in both gain and discount, "
-    "so swapping them costs nothing; give queries longer lists or use a discount that falls at every rank"
+ALL_PAIRS_WEIGHT_ZERO = (
+    "every pair has weight 0: no two documents of a query with different labels differ in both gain and "
+    "discount; use longer lists or a discount that decreases at every rank"
 )
 
 
@@ -25,15 +25,15 @@ NO_WEIGHT = (
 class ModifiedHuber:
     """f(s) = (1/Ω) Σ_{(i,j)} ω_ij ψ(s_i − s_j) over pairs of one query with y_i > y_j, Ω = Σ ω_ij.
 
-    ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below: the squared hinge, but linear where a pair is badly wrong,
-    so that outliers do not rule. ω_ij is the query's weight times the weights of both documents times
+    ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below: the squared hinge, but linear for badly misordered pairs,
+    so that outliers do not dominate. ω_ij is the query weight times both document weights times
     |gain_i − gain_j|·|discount_i − discount_j|: with gains divided by the query's ideal DCG and the discounts
-    of the documents' ranks, the NDCG lost or won when i and j change places.
+    of the documents' ranks, the change of NDCG when i and j are swapped.
 
     Parameters
     ----------
     gain, discount : array, optional
-        One number per document, in input order; without one, its factor is 1.
+        One number per document, in input order; if omitted, the factor is 1.
     """
 
     gain: FloatArray | None = None
@@ -51,7 +51,7 @@ class ModifiedHuber:
 
 
 class BoundModifiedHuber(PairLoss):
-    """The loss of one data set: value, gradient and curvature take one visit to each pair."""
+    """The loss of one data set: value, gradient and curvature in one pass over all pairs."""
 
     name: ClassVar[str] = "modified_huber"
     offers: ClassVar[frozenset[str]] = frozenset({"hessian"})
@@ -67,16 +67,16 @@ class BoundModifiedHuber(PairLoss):
     ) -> None:
         super().__init__(y, queries, query_weight, document_weight)
         self._by_level = np.lexsort((self.level, queries.query_of_grouped))  # within each query
-        self._query_weight = np.repeat(self.weight, queries.sizes)
-        floor = _first_of_level(self.level[self._by_level], queries)
+        self._weight_of_query = np.repeat(self.query_weight, queries.sizes)  # per document
+        level_start = _level_starts(self.level[self._by_level], queries)
         gains = _per_document("gain", gain, queries)[self._by_level]
         discounts = _per_document("discount", discount, queries)[self._by_level]
-        mass = None if self.mass is None else self.mass[self._by_level]
+        weight = None if self.document_weight is None else self.document_weight[self._by_level]
         floors = float(gain is None), float(discount is None)
-        self._pairs = HuberPairs(floor, mass, gains, discounts, *floors)
+        self._pairs = HuberPairs(level_start, weight, gains, discounts, *floors)
         self.normaliser = self.evaluate(np.zeros(queries.n_rows)).value  # ψ(0) = 1
         if not self.normaliser > 0:
-            raise DataError(None, None, NO_WEIGHT)
+            raise DataError(None, None, ALL_PAIRS_WEIGHT_ZERO)
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
         by_level, sums, gradient = s[self._by_level], np.zeros(len(s)), np.empty(len(s))
@@ -86,8 +86,8 @@ class BoundModifiedHuber(PairLoss):
             huber_pairs(self._pairs, by_level, self.queries.offsets, first, last, value, slack, sums)
 
         map_blocks(work, self.cuts)
-        gradient[self._by_level] = self._query_weight * sums
-        value, slack = self.weight * value, self.weight * slack
+        gradient[self._by_level] = self._weight_of_query * sums
+        value, slack = self.query_weight * value, self.query_weight * slack
         return ScoreValue(float(np.sum(value)), gradient, float(np.sum(slack)), by_level)
 
     def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
@@ -95,7 +95,7 @@ class BoundModifiedHuber(PairLoss):
         rows = self._by_level[start:stop] - start
         sums, R = np.zeros_like(V), np.empty_like(V)
         huber_curvature(self._pairs, at.state, self.queries.offsets, first, last, V[rows], sums)
-        R[rows] = self._query_weight[start:stop, None] * sums
+        R[rows] = self._weight_of_query[start:stop, None] * sums
         return Curvature(None, V, R)
 
     @staticmethod
@@ -107,15 +107,18 @@ class BoundModifiedHuber(PairLoss):
         return scale * slack
 
 
-def _first_of_level(level: IntArray, queries: Queries) -> IntArray:
-    """Of each document, the first of its level; documents stand by ascending level within their queries."""
+def _level_starts(level: IntArray, queries: Queries) -> IntArray:
+    """Return for each document the index of the first document of its query and level.
+
+    Documents are sorted by ascending level within each query.
+    """
     starts = np.ones(len(level), dtype=bool)
     starts[1:] = (level[1:] != level[:-1]) | (np.diff(queries.query_of_grouped) > 0)
     return np.asarray(np.flatnonzero(starts)[np.cumsum(starts) - 1])
 
 
 def _per_document(name: str, values: FloatArray | None, queries: Queries) -> FloatArray:
-    """One finite number per document, in grouped order; zeros if none are given."""
+    """Return one finite number per document, in grouped order; zeros if ``values`` is None."""
     if values is None:
         return np.zeros(queries.n_rows)
     values = np.asarray(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What every selector shares: features are chosen, then a linear ranker is fitted on them."""
+"""Base class of feature selectors, which choose features and then fit a linear ranker on them."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ from ranksieve.rankers.base import Attributes, Ranker, Task
 from ranksieve.rankers.parameters import check_parameters
 from ranksieve.solvers import Problem, Trace
 
-NOTHING_TO_CHOOSE = (
-    "none of the {n} features tells two documents of a query apart, so there is nothing to choose"
+NO_VARYING_FEATURE = (
+    "none of the {n} features varies within a query with different labels, so there is nothing to select"
 )
 
 Selection: TypeAlias = tuple[IntArray, Attributes]
-"""Chosen columns, in the order of choice, and further fitted attributes."""
-DIGITS = 9  # of a share that rounding errors do not reach
+"""Selected columns in order of selection, and further fitted attributes."""
+TIE_DIGITS = 9  # digits of a relative value that are free of rounding errors
 
 
 class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
-    """A scikit-learn selector that is also the ranker ``base``, fitted on the chosen features.
+    """A scikit-learn selector that is also a ranker: ``base``, fitted on the selected features.
 
-    ``transform`` keeps the chosen columns, ``predict`` scores with the base's weights. Features that are
-    constant within every query are never chosen. Subclasses have a parameter ``base`` and define ``_select``.
+    ``transform`` keeps the selected columns, ``predict`` scores with the weights of the base. Features that
+    are constant within every query are never selected. Subclasses have a parameter ``base`` and define
+    ``_select``.
 
     Attributes
     ----------
     selected_ : array
-        Chosen columns, in the order of choice. ``support_`` holds those of them to which the base gave a
-        nonzero weight.
+        Selected columns, in order of selection. ``support_`` holds those with a nonzero weight in the base.
     base_ : ranker or None
-        The base, fitted on the chosen columns in ascending order; None if no feature was chosen.
+        The base, fitted on the selected columns in ascending order; None if no feature was selected.
     coef_ : array
-        Its weights, in full width.
+        Weights of the base, one per column of X; 0 for columns that were not selected.
     choice_seconds_ : float
-        How long the choice took; the rest of the fit is the base's.
+        Seconds spent on selection, without the fit of the base.
     """
 
-    decided_last: ClassVar[frozenset[str]] = frozenset({"base"})  # parameters that ``refit`` may see changed
+    refit_parameters: ClassVar[frozenset[str]] = frozenset({"base"})  # those that may change before ``refit``
 
     base: Any
     selected_: IntArray
     base_: Any
     choice_seconds_: float
-    _choice: Attributes  # of the fitted attributes those that ``refit`` keeps
+    _choice: Attributes  # the fitted attributes that ``refit`` keeps
 
     def fit(  # type: ignore[override]
         self,
@@ -70,92 +70,95 @@ class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
     ) -> Self:
-        """Choose features and fit the base on them; arguments are those of :meth:`ranksieve.RankSVM.fit`."""
+        """Select features and fit the base on them; arguments as in :meth:`ranksieve.RankSVM.fit`."""
         return self._learn(X, y, qid, query_weight=query_weight, document_weight=document_weight)
 
     def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
         if self.missing == INDICATOR:
-            reason = f"{type(self).__name__} cannot add columns; choose for example `missing='column_mean'`"
+            reason = f"{type(self).__name__} cannot add columns; use for example `missing='column_mean'`"
             raise ParameterError("missing", self.missing, reason)
         return super()._task(X, y, qid, **options)
 
     def _fit(self, task: Task) -> Attributes:
-        base, began = self._second_stage(), time.perf_counter()
-        selected, found = self._select(task.data, usable_features(task.data), task.query_weight)
-        seconds = time.perf_counter() - began
-        return self._with_base(base, task, {"selected_": selected, **found, "choice_seconds_": seconds})
+        base, start = self._make_base(), time.perf_counter()
+        selected, attributes = self._select(task.data, usable_features(task.data), task.query_weight)
+        seconds = time.perf_counter() - start
+        choice = {"selected_": selected, **attributes, "choice_seconds_": seconds}
+        return self._all_attributes(base, task, choice)
 
     def refit(
         self, X: Any, y: Any = None, qid: Any = None, *, query_weight: Any = None, document_weight: Any = None
     ) -> Self:
-        """Fit ``base``, which may be another one by now, on the features that were chosen already.
+        """Fit ``base``, which may have changed, on the features that are already selected.
 
-        The arguments are those of :meth:`fit`. The result is that of a whole fit to the same data, as long as
-        the choice does not depend on what changed (:meth:`chooses_like`).
+        The arguments are those of :meth:`fit`. The result equals that of :meth:`fit` on the same data if the
+        selection does not depend on the changed parameters (:meth:`chooses_like`).
         """
         check_is_fitted(self)
         check_parameters(self)
         with single_threaded_blas():
             task = self._task(X, y, qid, query_weight=query_weight, document_weight=document_weight)
             if task.source.n_features != self.n_features_in_:
-                reason = f"X has {task.source.n_features} features, but {type(self).__name__} chose among"
-                advice = "give the data of its fit, or call fit to choose again"
+                reason = f"X has {task.source.n_features} features, but {type(self).__name__} was fitted with"
+                advice = "use the data of its fit, or call fit to select features again"
                 raise DataError(None, None, f"{reason} {self.n_features_in_}; {advice}")
-            choice = {**self._choice, **self._select_again(usable_features(task.data))}
-            fitted = self._with_base(self._second_stage(), task, choice)
+            choice = {**self._choice, **self._update_selection(usable_features(task.data))}
+            fitted = self._all_attributes(self._make_base(), task, choice)
         self._set(task.origin, fitted)
         return self
 
-    def _select_again(self, usable: IntArray) -> Attributes:
-        """What a changed parameter of ``decided_last`` changes in the choice, ``selected_`` included."""
+    def _update_selection(self, usable: IntArray) -> Attributes:
+        """Return the attributes that depend on ``refit_parameters``, such as ``selected_``."""
         return {}
 
     def chooses_like(self, other: FeatureSelector) -> bool:
-        """Whether what one learned of the features is what the other would, whatever their bases."""
+        """Return True if both selectors differ at most in ``refit_parameters``, such as the base."""
         if type(self) is not type(other):
             return False
         ours, theirs = (
-            {k: v for k, v in selector._stated_parameters().items() if k not in self.decided_last}
+            {k: v for k, v in selector._stated_parameters().items() if k not in self.refit_parameters}
             for selector in (self, other)
         )
         return ours == theirs
 
     @abstractmethod
     def _select(self, data: Dataset, usable: IntArray, query_weight: FloatArray | None) -> Selection:
-        """Choose among the ``usable`` columns."""
+        """Select features among the ``usable`` columns."""
 
-    def _second_stage(self) -> Any:
-        """A copy of ``base``, ready to be fitted; RankSVM without one."""
-        return fresh_base(self.base)
+    def _make_base(self) -> Any:
+        """Return an unfitted copy of ``base``; RankSVM if it is None."""
+        return make_base(self.base)
 
-    def _with_base(self, base: Any, task: Task, choice: Attributes) -> Attributes:
-        """All fitted attributes: those of the choice, and those of the base on the chosen columns."""
+    def _all_attributes(self, base: Any, task: Task, choice: Attributes) -> Attributes:
+        """Fit the base on the selected columns; return the attributes of the selection and of the base."""
         if len(choice["selected_"]):
             fitted = self._fit_base(base, task.data, task.query_weight, choice)
         else:
             warn_caller(
-                f"{type(self).__name__} chose no feature, so every score is 0; {self._advice(choice)}"
+                f"{type(self).__name__} selected no feature, so every score is 0; {self._advice(choice)}"
             )
-            fitted = {**of_base(None, np.zeros(task.data.n_features)), "n_iter_": 0}
+            fitted = {**base_attributes(None, np.zeros(task.data.n_features)), "n_iter_": 0}
         return {"_choice": choice, **choice, **fitted}
 
     def _fit_base(
         self, base: Any, data: Dataset, query_weight: FloatArray | None, choice: Attributes
     ) -> Attributes:
-        """The fitted attributes of the base on the chosen columns, its weights in full width."""
+        """Fit the base on the selected columns and return its attributes; ``coef_`` covers all columns."""
         columns, coef = np.sort(choice["selected_"]), np.zeros(data.n_features)
         fitted = fit_on(base, data, columns, query_weight)
         coef[columns] = fitted.coef_
-        return of_base(fitted, coef)
+        return base_attributes(fitted, coef)
 
     def transform(self, X: Any) -> Any:
-        """The chosen columns of X, in ascending order; a Dataset gives a Dataset."""
+        """Return the selected columns of X in ascending order; as a Dataset if X is one."""
         if not isinstance(X, Dataset):
             return super().transform(X)
         check_is_fitted(self)
         data = self._in_training_order(X)
-        chosen = self._transform(self._checked_features(data))
-        return data.replace_features(chosen, [data.feature_names[j] for j in self.get_support(indices=True)])
+        selected = self._transform(self._checked_features(data))
+        return data.replace_features(
+            selected, [data.feature_names[j] for j in self.get_support(indices=True)]
+        )
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)
@@ -164,19 +167,19 @@ class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
         return mask
 
     def _certificate(self) -> dict[str, Any]:
-        """That of the base; ``features`` are those it was fitted on."""
+        """Return the certificate of the base, with the names of its features."""
         names = self.coef_names_
-        chosen = {"features": [names[j] for j in np.sort(self.selected_)]} if len(self.selected_) else {}
-        return super()._certificate() | chosen
+        features = {"features": [names[j] for j in np.sort(self.selected_)]} if len(self.selected_) else {}
+        return super()._certificate() | features
 
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
-        base = self._second_stage()
+        base = self._make_base()
         return base.stated_problem(data, query_weight, certificate) if isinstance(base, Ranker) else None
 
     def _stated_parameters(self) -> dict[str, Any]:
-        """With the parameters of a base of ours."""
+        """Return the parameters, with those of the base if it is a ranker of this package."""
         stated = super()._stated_parameters()
         if isinstance(self.base, Ranker):
             stated["base"] = {
@@ -186,12 +189,12 @@ class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
         return stated
 
     def _advice(self, choice: Attributes) -> str:
-        """What to change when no feature was chosen."""
-        return "ask for more features"
+        """Return advice for the warning that no feature was selected."""
+        return "select more features"
 
 
-def of_base(base: Any, coef: FloatArray) -> Attributes:
-    """The fitted attributes of a base, and weights in full width."""
+def base_attributes(base: Any, coef: FloatArray) -> Attributes:
+    """Return the fitted attributes of a base; ``coef`` has one weight per column of X."""
     return {
         "base_": base,
         "coef_": coef,
@@ -203,76 +206,76 @@ def of_base(base: Any, coef: FloatArray) -> Attributes:
 
 
 def usable_features(data: Dataset) -> IntArray:
-    """Columns that vary within a query; at least one."""
+    """Return the columns that vary within some query; raise an error if there are none."""
     usable = np.flatnonzero(varying_columns(data))
     if not len(usable):
-        raise DataError(None, None, NOTHING_TO_CHOOSE.format(n=data.n_features))
+        raise DataError(None, None, NO_VARYING_FEATURE.format(n=data.n_features))
     return usable
 
 
-def fresh_base(base: Any) -> Any:
-    """A copy of the second stage's ranker, RankSVM without one."""
+def make_base(base: Any) -> Any:
+    """Return an unfitted copy of the second-stage ranker; RankSVM if it is None."""
     if base is None:
         return RankSVM()
     if isinstance(base, type):
-        raise ParameterError("base", base, f"must be a ranker, not a class; give {base.__name__}()")
+        raise ParameterError("base", base, f"must be a ranker, not a class; use {base.__name__}()")
     missing = [method for method in ("fit", "get_params") if not hasattr(base, method)]
     if missing:
         reason = f"must be a linear ranker such as RankSVM(), but has no {' and no '.join(missing)}"
         raise ParameterError("base", base, reason)
-    return _unprepared(base) if isinstance(base, Ranker) else clone(base)
+    return _without_preparation(base) if isinstance(base, Ranker) else clone(base)
 
 
-def _unprepared(base: Ranker) -> Any:
-    """A copy that takes features as they are: the selector has prepared them, once for the choice and it."""
-    asked = " and ".join(
+def _without_preparation(base: Ranker) -> Any:
+    """Return a copy that uses features unchanged, because the selector has already prepared them."""
+    changed = " and ".join(
         f"{name}={getattr(base, name)!r}"
         for name in ("normalise", "missing")
         if getattr(base, name) != getattr(type(base), name)
     )
-    if asked:
-        reason = f"the selector prepares the features; give {asked} to it instead of the base"
+    if changed:
+        reason = f"the selector prepares the features; set {changed} on the selector instead of the base"
         raise ParameterError("base", base, reason)
     return clone(base).set_params(normalise="none", missing="error")
 
 
 def fit_on(base: Any, data: Dataset, columns: IntArray, query_weight: FloatArray | None) -> Any:
-    """``base``, fitted on some columns."""
-    with warnings.catch_warnings():  # the selector has said it
+    """Fit ``base`` on some columns and return it; raise an error if it is not a linear ranker."""
+    with warnings.catch_warnings():  # the selector has already warned
         warnings.simplefilter("ignore", ScaleWarning)
-        base.fit(data.select_features(columns), **weighted(base, query_weight))
+        base.fit(data.select_features(columns), **query_weight_argument(base, query_weight))
     if np.shape(getattr(base, "coef_", ())) != (len(columns),):
         raise ParameterError(
             "base",
             base,
-            "must be a linear ranker, with one weight per feature in coef_; use the selector before "
+            "must be a linear ranker, with one weight per feature in coef_; put the selector before "
             f"{type(base).__name__} in a Pipeline instead",
         )
     return base
 
 
-def weighted(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
-    """The argument of ``base.fit`` for weights of queries; none without them."""
+def query_weight_argument(base: Any, query_weight: FloatArray | None) -> dict[str, Any]:
+    """Return the keyword argument of ``base.fit`` for query weights; empty if there are none."""
     if query_weight is None:
         return {}
     if not has_fit_parameter(base, "query_weight"):
-        raise ParameterError("base", base, "cannot weigh queries; leave out `query_weight`")
+        raise ParameterError("base", base, "does not support query weights; omit `query_weight`")
     return {"query_weight": query_weight}
 
 
 def check_size(size: int, usable: IntArray, data: Dataset, name: str = "max_features") -> None:
-    """Refuse to choose more features than vary within a query."""
+    """Raise an error if more features are to be selected than vary within a query."""
     if size > len(usable):
         reason = f"only {len(usable)} of the {data.n_features} features vary within a query"
-        raise ParameterError(name, size, f"{reason}; give at most {len(usable)}")
+        raise ParameterError(name, size, f"{reason}; use at most {len(usable)}")
 
 
-def levelled(values: FloatArray) -> FloatArray:
-    """As shares of the largest, rounded: equal where only rounding errors differ."""
+def round_to_ties(values: FloatArray) -> FloatArray:
+    """Divide by the largest absolute value and round, so that values equal up to rounding errors are ties."""
     largest_size = max(float(np.max(np.abs(values))), np.finfo(np.float64).tiny)
-    return np.round(values / largest_size, DIGITS)
+    return np.round(values / largest_size, TIE_DIGITS)
 
 
-def largest(values: FloatArray, among: IntArray, k: int) -> IntArray:
-    """The k columns of ``among`` with the largest values, best first; of equals the earlier column."""
-    return among[np.argsort(-values[among], kind="stable")[:k]]
+def largest(values: FloatArray, columns: IntArray, k: int) -> IntArray:
+    """Return the k of ``columns`` with the largest values, largest first, ties broken by column order."""
+    return columns[np.argsort(-values[columns], kind="stable")[:k]]

@@ -28,32 +28,32 @@ from ranksieve.solvers import Problem, ProximalGradient, Result, Solver, Trace
 class ProxRank(Ranker):
     """min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α‖w‖₁.
 
-    w ← prox(w − ∇f(w)/L), a gradient step and a soft threshold by α/L, without momentum. L starts at the
-    curvature along the first gradient, a lower bound of the Lipschitz constant of ∇f, and doubles whenever
-    f(w) lies above its quadratic model; so the objective falls in every iteration.
+    Each iteration is w ← prox(w − ∇f(w)/L), a gradient step and soft thresholding by α/L, without momentum. L
+    starts at the curvature along the first gradient, a lower bound of the Lipschitz constant of ∇f, and is
+    doubled whenever f(w) is above its quadratic model, so the objective decreases in every iteration.
 
     Parameters
     ----------
     alpha : float
         ℓ1 weight on the mean loss, ≥ 0.
     tol : float
-        Largest duality gap, as a share of the objective.
+        Largest duality gap, relative to the objective.
     max_iter : int
-        Most iterations.
+        Maximum number of iterations.
     warm_start : bool
         Start from the previous fit's weights.
 
     Attributes
     ----------
     gap_ : float
-        Duality gap: the objective is at most this far above the minimum. With ``alpha=0`` nothing better than
-        the objective itself is proven, and the fit ends with ``max_iter``.
+        Duality gap: the objective is at most this far above the minimum. With ``alpha=0`` the gap is the
+        objective itself, and the fit stops at ``max_iter``.
 
     References
     ----------
     H. Lai, Y. Pan, Y. Tang, N. Liu: Efficient Gradient Descent Algorithm for Sparse Models with Application
-    in Learning-to-Rank, Knowledge-Based Systems 49, 2013, which calls it SparseRank. The search for L is that
-    of Algorithm 1 in F. Zhou et al.: Cost-Sensitive ListMLE Ranking Approach Based on Sparse Representation.
+    in Learning-to-Rank, Knowledge-Based Systems 49, 2013, where it is called SparseRank. The search for L is
+    Algorithm 1 of F. Zhou et al.: Cost-Sensitive ListMLE Ranking Approach Based on Sparse Representation.
     """
 
     alpha: NotNegative = 1e-2
@@ -81,10 +81,10 @@ class ProxRank(Ranker):
 
 @dataclass(eq=False, repr=False)
 class TGRank(ProxRank):
-    """The minimum of :class:`ProxRank` by truncated gradients.
+    """Minimise the objective of :class:`ProxRank` by the truncated gradient method.
 
-    Each iteration is a gradient step w ← w − η_t∇f(w). After every K of them, all weights are truncated:
-    |w_j| falls by α times the sum of the last K rates η, and stops at 0. The rates are
+    Each iteration is a gradient step w ← w − η_t∇f(w). After every K iterations, all weights are truncated:
+    |w_j| decreases by α times the sum of the last K rates η, but not below 0. The rates are
     η_t = (step/L)/√(1 + decay·t), t = 0, 1, …, L the largest eigenvalue of the Hessian at w = 0, which is the
     Lipschitz constant of ∇f.
 
@@ -95,14 +95,15 @@ class TGRank(ProxRank):
     step : float
         The first rate, in units of 1/L: between 0 and 1.
     decay : float
-        How fast rates fall; 0 keeps them.
+        Decay of the rates; 0: constant rates.
     truncate_every : int
-        K. With 1 and no decay this is proximal gradient descent and goes to the optimum. With more, weights
-        end at a distance from it that grows with K·step; ``gap_`` tells how far. 10 is a choice of ours.
+        K. With 1 and no decay this is proximal gradient descent, which converges to the optimum. With larger
+        values the distance from the optimum grows with K·step; ``gap_`` bounds it. The default 10 is not from
+        the paper.
     tol : float
-        Largest duality gap at a truncation, as a share of the objective.
+        Largest duality gap at a truncation, relative to the objective.
     max_iter : int
-        Most gradient steps.
+        Maximum number of gradient steps.
     warm_start : bool
         Start from the previous fit's weights.
 
@@ -111,12 +112,12 @@ class TGRank(ProxRank):
     gap_ : float
         Duality gap: the objective is at most this far above the minimum.
     trace_ : Trace
-        One entry per truncation, after that of the start.
+        One entry for the start and one per truncation.
 
     References
     ----------
     H. Lai, Y. Pan, C. Liu, L. Lin, J. Wu: Sparse Learning-to-Rank via an Efficient Primal-Dual Algorithm,
-    IEEE Transactions on Computers 62(6), 2013, which compares FenchelRank with it (§8.5.1) and gives neither
+    IEEE Transactions on Computers 62(6), 2013, which compares FenchelRank with it (§8.5.1) but gives neither
     K nor the rates. Truncation: J. Langford, L. Li, T. Zhang: Sparse Online Learning via Truncated Gradient,
     Journal of Machine Learning Research 10, 2009, with θ = ∞ and all pairs in each gradient.
     """
@@ -130,7 +131,7 @@ class TGRank(ProxRank):
         return TruncatedGradient(self.tol, self.max_iter, self.step, self.decay, self.truncate_every)
 
     def _solution(self, problem: Problem, result: Result) -> Attributes:
-        """Iterations are gradient steps, of which the solver takes some per truncation."""
+        """Count gradient steps instead of truncations."""
         n_iter = min(result.n_iter * self.truncate_every, self.max_iter)
         return super()._solution(problem, replace(result, n_iter=n_iter))
 
@@ -140,45 +141,45 @@ class RSRank(Ranker):
     """min_w (1/Ω) Σ_{pairs} ω_ij ψ(⟨w, x_i − x_j⟩) + α‖w‖₁, Ω = Σ ω_ij, ω_ij from the ranking by w.
 
     ψ(t) = max(0, 1 − t)² for t ≥ −1 and −4t below. ω_ij = |2^{y_i} − 2^{y_j}|·|b(r_i) − b(r_j)| / IDCG is the
-    NDCG that the current ranking, with i at rank r_i, loses or wins when i and j change places.
+    change of NDCG when i and j, at ranks r_i and r_j of the current ranking, are swapped.
 
-    The weights depend on w, so the fit goes in rounds: rank the documents by the current scores, weigh the
-    pairs, then minimise with these weights by gradient steps, each followed by a truncation (soft threshold),
-    from the current w. Before the first round all scores are equal; its weights are the mean over all
-    rankings, |2^{y_i} − 2^{y_j}| times one number per query. Rounds end when the ranking no longer changes;
-    where they come to circle among a few rankings instead, ``n_rounds`` ends them.
+    The weights ω depend on w, so the fit proceeds in rounds: rank the documents by the current scores,
+    compute ω, then minimise with fixed ω by gradient steps from the current w, each followed by a truncation
+    (soft thresholding). Before the first round all scores are equal; its ω is the mean over all rankings,
+    |2^{y_i} − 2^{y_j}| times one number per query. Rounds stop when the ranking no longer changes, or after
+    ``n_rounds`` if it cycles.
 
     Parameters
     ----------
     alpha : float
         ℓ1 weight on the mean loss, ≥ 0.
     profile : "standard", "letor" or "mslr"
-        Discount b(r) of NDCG: 1/log2(1 + r), or that of LETOR's scripts, in which ranks 1 and 2 weigh
-        the same, so that a pair at these two weighs nothing.
+        Discount b(r) of NDCG: 1/log2(1 + r), or that of LETOR's scripts, where ranks 1 and 2 have the same
+        discount, so that a pair at these ranks has weight 0.
     n_rounds : int
-        Most rounds.
+        Maximum number of rounds.
     tol : float
-        Largest duality gap of a round, as a share of its objective.
+        Largest duality gap of a round, relative to its objective.
     max_iter : int
-        Most gradient steps of a round.
+        Maximum number of gradient steps per round.
     warm_start : bool
-        Start from the previous fit's weights, and from their ranking.
+        Start from the previous fit's weights and their ranking.
 
     Attributes
     ----------
     objective_, gap_ : float
-        Of the last round's problem, with its weights: no global optimum is proven.
+        Objective and duality gap of the last round, with fixed ω; they do not prove a global optimum.
     trace_ : Trace
-        One entry a gradient step, after that of the start; the objective falls within a round.
+        One entry for the start and one per gradient step; the objective decreases within a round.
     round_iterations_ : list of int
-        Gradient steps of each round.
+        Number of gradient steps of each round.
 
     References
     ----------
     Z. Sun, T. Qin, Q. Tao, J. Wang: Robust Sparse Rank Learning for Non-Smooth Ranking Measures, SIGIR 2009.
-    The objective is as in (8.5) of H. Lai et al.: Sparse Learning-to-Rank via an Efficient Primal-Dual
-    Algorithm, 2013, but a mean; they could not reproduce the paper's numbers, perhaps because it chooses
-    among several random first models. The rate of the gradient steps is that of ProxRank.
+    The objective is (8.5) of H. Lai et al.: Sparse Learning-to-Rank via an Efficient Primal-Dual Algorithm,
+    2013, with a mean instead of a sum; they could not reproduce the paper's numbers, perhaps because it
+    selects among several random initial models. The gradient steps have the rate of ProxRank.
     """
 
     round_iterations_: list[int] = field(init=False)
@@ -208,27 +209,27 @@ class RSRank(Ranker):
                     callback(last, w, objective, gap)
 
         w = self._start(data.feature_names)
-        discount, settled = swaps.discounts(w), False
-        of_rounds = list[int]()
-        while not settled and len(of_rounds) < self.n_rounds:
+        discount, converged = swaps.discounts(w), False
+        round_iterations = list[int]()
+        while not converged and len(round_iterations) < self.n_rounds:
             objective = make_objective(data, swaps.loss(discount), task.query_weight)
             problem = Problem(objective, L1(self.alpha), objective.varies)
             result = ProximalGradient(self.tol, self.max_iter).solve(problem, w, record)
-            of_rounds.append(result.n_iter)
+            round_iterations.append(result.n_iter)
             steps = last
-            w, ranked_by = result.w, discount
+            w, previous = result.w, discount
             discount = swaps.discounts(w)
-            settled = _same(ranked_by, discount)
-        converged = settled and result.converged
+            converged = _equal(previous, discount)
+        converged = converged and result.converged
         result = replace(result, n_iter=steps, converged=converged, trace=trace)
-        return {**self._solution(problem, result), "round_iterations_": of_rounds}
+        return {**self._solution(problem, result), "round_iterations_": round_iterations}
 
     def _certificate(self) -> dict[str, Any]:
         return {"objective": self.objective_, "gap_of_last_round": self.gap_}  # no proof of a global optimum
 
 
 class SwapWeights:
-    """The weights of pairs: the NDCG that is lost or won when two documents change places."""
+    """Pair weights: the change of NDCG when two documents are swapped."""
 
     def __init__(self, data: Dataset, profile: Profile) -> None:
         self._data, self._profile = data, profile
@@ -239,7 +240,7 @@ class SwapWeights:
         self._gain = np.asarray(data.queries.restore(shares))
 
     def discounts(self, w: FloatArray | None) -> FloatArray | None:
-        """The discount of each document's rank by Xw; None if all weights are 0, and all ranks open."""
+        """Return the discount of each document's rank by Xw; None if all weights are 0."""
         if w is None or not np.any(w):
             return None
         used = np.flatnonzero(w)
@@ -249,10 +250,11 @@ class SwapWeights:
         return np.asarray(self._data.queries.restore(grouped))
 
     def loss(self, discount: FloatArray | None) -> ModifiedHuber:
-        """The loss with the weights of that ranking, or in the mean over all rankings."""
-        return ModifiedHuber(self._gain * self._mean_step() if discount is None else self._gain, discount)
+        """Return the loss with the pair weights of a ranking; None: with their mean over all rankings."""
+        gain = self._gain * self._mean_difference() if discount is None else self._gain
+        return ModifiedHuber(gain, discount)
 
-    def _mean_step(self) -> FloatArray:
+    def _mean_difference(self) -> FloatArray:
         """Mean of |b(r) − b(r′)| over two ranks of a query: Σ_r (n + 1 − 2r) b(r) / (n(n − 1)/2)."""
         n, judged = self._data.queries.sizes, self._judged
         steps = judged.total((self._per_row(n) + 1 - 2 * judged.ranks) * self._by_rank)
@@ -262,5 +264,5 @@ class SwapWeights:
         return np.repeat(values, self._data.queries.sizes)
 
 
-def _same(a: FloatArray | None, b: FloatArray | None) -> bool:
+def _equal(a: FloatArray | None, b: FloatArray | None) -> bool:
     return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))

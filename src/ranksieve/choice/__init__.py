@@ -1,1 +1,1 @@
-"""From data to the chosen candidate: budgets, families of candidates, held-out queries, scorecards."""
+"""Model selection: families of candidates, cross-validation, the choice within a budget, scorecards."""

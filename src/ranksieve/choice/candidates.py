@@ -1,4 +1,4 @@
-"""Where candidates come from: families fitted on the training data and measured on held-out queries."""
+"""Fit the families of candidates on the training data and evaluate them on held-out queries."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ranksieve.choice.families import (
     Family,
     FamilyTask,
     l1_family,
-    sizes_of,
+    size_limits,
     subset_family,
 )
-from ranksieve.choice.forward import Purchase
+from ranksieve.choice.forward import CostedSet
 from ranksieve.choice.held_out import HeldOut
-from ranksieve.data.budget import LEAST_COST_SHARE, Budget
+from ranksieve.data.budget import MIN_COST_SHARE, Budget
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.errors import warn_caller
 from ranksieve.penalties import L1
 
-EXTENSION = 10.0**0.5  # the factor by which a grid goes on, as long as its best point is within it of its end
+EXTENSION_FACTOR = 10.0**0.5  # extend the grid of α by this factor if its best point is that close to its end
 MAX_EXTENSIONS = 6
-COARSE = 5.0  # beyond the budget a path goes on in steps of this factor, to see what the budget costs
-MAX_COARSE = 5
+COARSE_FACTOR = 5.0  # step of α beyond the budget, where models only show what the budget costs
+MAX_COARSE_STEPS = 5
 COARSE_TOL = 1e-4
 GRID_ROUNDING = 1e-9  # relative error of quotients of α
 COST_POWERS = (0.5, 1.0)
@@ -38,18 +38,18 @@ COST_POWERS = (0.5, 1.0)
 def find_candidates(
     task: FamilyTask, held_out: HeldOut, names: Sequence[str], budget: Budget
 ) -> tuple[tuple[Family, ...], Family | None]:
-    """(families of these names in FAMILIES, some models that exceed the budget), measured.
+    """(the families ``names`` of FAMILIES, some models that exceed the budget), with their validation.
 
-    With costs there are also families that know them: paths with ℓ1 weights v_j·cost^γ for each γ of
-    ``COST_POWERS``, and sets of features bought for every cost up to the budget; a group is paid with its
-    first feature, so its others cost nothing more. The task has the limits of the budget, but not its costs.
+    With costs there are additional families: paths with ℓ1 weights v_j·cost^γ for each γ of ``COST_POWERS``,
+    and forward selection for every cost up to the budget; the first feature of a group pays for the whole
+    group. ``task.budget`` has the limits of ``budget`` without the costs.
     """
     costs = budget.costs
     if costs is None:
         path, families = _plain_families(task, held_out, names)
     else:
         priced = replace(task, budget=replace(task.budget, costs=costs, max_cost=budget.max_cost))
-        priced.budget.check_affordable(_may_move(task))
+        priced.budget.check_affordable(_can_leave_zero(task))
         path, families = _plain_families(task, held_out, [name for name in names if name != "subset"])
         more: list[Family | None] = []
         if "subset" in names:
@@ -57,55 +57,53 @@ def find_candidates(
         if PATH in names:
             more += [l1_family(part, label) for label, part in _weighted_by_cost(task, costs)]
         if "forward" in names:
-            more.append(_bought_family(task, priced.budget))
-        families = (*families, *(family.measured(held_out) for family in more if family is not None))
+            more.append(_forward_by_cost_family(task, priced.budget))
+        families = (*families, *(family.with_validation(held_out) for family in more if family is not None))
     return families, _beyond_budget(task, path, held_out)
 
 
 def _plain_families(
     task: FamilyTask, held_out: HeldOut, names: Sequence[str]
 ) -> tuple[Family, tuple[Family, ...]]:
-    """(the path, the families of these names)."""
     path = _extended_path(task, held_out)
     others = [FAMILIES[name](task, path) for name in names if name != PATH]
-    measured = [family.measured(held_out) for family in others if family is not None]
-    return path, (*((path,) if PATH in names else ()), *measured)
+    evaluated = [family.with_validation(held_out) for family in others if family is not None]
+    return path, (*((path,) if PATH in names else ()), *evaluated)
 
 
 def _extended_path(task: FamilyTask, held_out: HeldOut) -> Family:
-    """The path; if its end is the best of it, its grid goes on to smaller α."""
-    path = l1_family(task).measured(held_out)
+    """The ℓ1 path, extended to smaller α while its best point is near its end."""
+    path = l1_family(task).with_validation(held_out)
     for _ in range(MAX_EXTENSIONS):
         if path.cut_off or task.alphas is not None or not _best_at_end(path):
             break
-        n_more = max(1, round(np.log(EXTENSION) / -np.log(task.min_ratio) * (task.n_alphas - 1)))
-        grid = path.strengths[-1] * np.geomspace(1.0, 1.0 / EXTENSION, n_more + 1)[1:]
-        path = path.then(l1_family(task, grid=grid, start=path.coefs[-1]).measured(held_out))
+        n_more = max(1, round(np.log(EXTENSION_FACTOR) / -np.log(task.min_ratio) * (task.n_alphas - 1)))
+        grid = path.strengths[-1] * np.geomspace(1.0, 1.0 / EXTENSION_FACTOR, n_more + 1)[1:]
+        path = path.then(l1_family(task, grid=grid, start=path.coefs[-1]).with_validation(held_out))
     if not path.cut_off and int(np.argmax(validation_of(path).mean)) == len(path) - 1 > 0:
         warn_caller(
-            f"the best point of the path is its last, α = {path.strengths[-1]:.3g} with "
-            f"{path.n_nonzero[-1]} features; smaller `alphas` may be better still"
+            f"the best point of the path is its last one, α = {path.strengths[-1]:.3g} with "
+            f"{path.n_nonzero[-1]} features; try smaller `alphas`"
         )
     return path
 
 
 def _best_at_end(path: Family) -> bool:
-    """Whether the best model of a path is so near its end that a better one may lie beyond."""
+    """Whether the α of the best model is less than one extension above the last α."""
     alphas = path.strengths
-    reach = (1.0 - GRID_ROUNDING) * EXTENSION  # a whole extension from the end is not near it
     best = alphas[np.argmax(validation_of(path).mean)]
-    return bool(path.n_nonzero.any() and best < reach * alphas[-1])
+    return bool(path.n_nonzero.any() and best < (1.0 - GRID_ROUNDING) * EXTENSION_FACTOR * alphas[-1])
 
 
 def _beyond_budget(task: FamilyTask, path: Family, held_out: HeldOut) -> Family | None:
-    """Models of the path that exceed the budget, in coarse steps of α, as long as they become better."""
+    """Models of the path beyond the budget, in coarse steps of α, until they stop improving."""
     if not path.cut_off:
         return None
     free = replace(task.without_limit(), tol=max(task.tol, COARSE_TOL))
     family, last = None, path
-    for step in range(1, MAX_COARSE + 1):
-        grid = path.strengths[-1:] / COARSE**step
-        last = l1_family(free, grid=grid, start=last.coefs[-1]).measured(held_out)
+    for step in range(1, MAX_COARSE_STEPS + 1):
+        grid = path.strengths[-1:] / COARSE_FACTOR**step
+        last = l1_family(free, grid=grid, start=last.coefs[-1]).with_validation(held_out)
         family = last if family is None else family.then(last)
         if np.argmax(validation_of(family).mean) < step - 1:
             break
@@ -113,7 +111,7 @@ def _beyond_budget(task: FamilyTask, path: Family, held_out: HeldOut) -> Family 
 
 
 def _weighted_by_cost(task: FamilyTask, costs: ColumnCosts) -> Iterator[tuple[str, FamilyTask]]:
-    """The task with its ℓ1 weights times cost^γ."""
+    """(label, the task with its ℓ1 weights multiplied by cost^γ) for each γ."""
     if not isinstance(task.penalty, L1):
         return
     plain = np.ones(len(costs.unit)) if task.penalty.weights is None else task.penalty.weights
@@ -123,60 +121,60 @@ def _weighted_by_cost(task: FamilyTask, costs: ColumnCosts) -> Iterator[tuple[st
 
 
 def cost_weights(costs: ColumnCosts, power: float) -> FloatArray:
-    """(cost/mean)^γ with the geometric mean of the costs, none below a hundredth of the largest."""
+    """(cost/mean)^γ with the geometric mean; costs are at least a hundredth of the largest one."""
     each = costs.of_each
     if not each.any():
         return np.ones(len(each))
-    size = np.log(np.maximum(each, LEAST_COST_SHARE * each.max()))
+    size = np.log(np.maximum(each, MIN_COST_SHARE * each.max()))
     return np.asarray(np.exp(power * (size - size.mean())))
 
 
-def _bought_family(task: FamilyTask, budget: Budget) -> Family | None:
-    """Sets of each number of features, by rising cost up to the limit of the budget.
+def _forward_by_cost_family(task: FamilyTask, budget: Budget) -> Family | None:
+    """Forward selection for each number of features and each cost up to the limit of the budget.
 
-    Without a fold, a set stands for what its cost buys there. It is averaged with the best sets of one
-    feature fewer and one more that its cost buys.
+    The version of a set without a fold is the best set selected there for the same cost. Held-out values are
+    averaged over the set and the best sets with one feature fewer and one more for at most the same cost.
     """
-    most, window, end = sizes_of(task)
+    most, window, end = size_limits(task)
     limit = np.inf if budget.max_cost is None else budget.max_cost
     report = task.progress.next()
 
-    def bought(fold: int | None) -> list[list[Purchase]]:
-        return task.forward[fold].purchases(end, budget, limit, report)
+    def select(fold: int | None) -> list[list[CostedSet]]:
+        return task.forward[fold].sets_by_cost(end, budget, limit, report)
 
-    sizes = bought(None)
-    sets = [(size, one) for size, taken in enumerate(sizes) for one in taken]
+    by_size = select(None)
+    sets = [(size, one) for size, same_size in enumerate(by_size) for one in same_size]
     if not sets:
         return None
-    place = {id(one): k for k, (_, one) in enumerate(sets)}
-    near = np.eye(len(sets), dtype=bool)
+    index = {id(one): k for k, (_, one) in enumerate(sets)}
+    neighbours = np.eye(len(sets), dtype=bool)
     for k, (size, one) in enumerate(sets):
-        for taken in sizes[max(0, size - window // 2) : size + window // 2 + 1]:
-            other = _within(taken, one.cost)
-            if other is not None and (place[id(other)] < k or other.result.objective < one.result.objective):
-                near[k, place[id(other)]] = True
-    parts = [] if task.folds is None else [bought(fold) for fold in task.folds.dealings[0]]
+        for same_size in by_size[max(0, size - window // 2) : size + window // 2 + 1]:
+            other = _best_within(same_size, one.cost)
+            if other is not None and (index[id(other)] < k or other.result.objective < one.result.objective):
+                neighbours[k, index[id(other)]] = True
+    by_fold = [] if task.folds is None else [select(fold) for fold in task.folds.splits[0]]
     penalty, candidates = task.ridge(task.forward[None].ridge), []
     for size, one in sets:
-        fold_coefs = np.array([_weights(part, size, one) for part in parts]) if parts else None
+        fold_coefs = np.array([_weights(sets_of, size, one) for sets_of in by_fold]) if by_fold else None
         candidates.append(Candidate.of(one.result, penalty, fold_coefs))
-    lacking = sum(len(one.chosen) > most for _, one in sets)
-    return Family("forward by cost", candidates, window, near=near, lacking=lacking)
+    n_incomplete = sum(len(one.chosen) > most for _, one in sets)
+    return Family("forward by cost", candidates, window, neighbour_mask=neighbours, n_incomplete=n_incomplete)
 
 
-def _within(taken: Sequence[Purchase], cost: float) -> Purchase | None:
-    """The dearest set, and so the best, that costs at most ``cost``."""
-    return next((one for one in reversed(taken) if one.cost <= cost), None)
+def _best_within(same_size: Sequence[CostedSet], cost: float) -> CostedSet | None:
+    """The most expensive set, and so the best, that costs at most ``cost``."""
+    return next((one for one in reversed(same_size) if one.cost <= cost), None)
 
 
-def _weights(sizes: Sequence[Sequence[Purchase]], size: int, like: Purchase) -> FloatArray:
-    """The weights of what the cost of a set buys in other data: of its size, else of the next smaller one."""
-    within = (_within(taken, like.cost) for taken in reversed(sizes[: size + 1]))
-    return next((one.result.w for one in within if one is not None), np.zeros_like(like.result.w))
+def _weights(by_size: Sequence[Sequence[CostedSet]], size: int, like: CostedSet) -> FloatArray:
+    """Weights of the best set of ``size`` features, or of the next smaller size, for the cost of ``like``."""
+    affordable = (_best_within(same_size, like.cost) for same_size in reversed(by_size[: size + 1]))
+    return next((one.result.w for one in affordable if one is not None), np.zeros_like(like.result.w))
 
 
-def _may_move(task: FamilyTask) -> BoolArray:
-    """Features that vary within queries and whose weight may follow the gradient at w = 0."""
+def _can_leave_zero(task: FamilyTask) -> BoolArray:
+    """Features that vary within queries and whose sign allows a step against the gradient at w = 0."""
     objective = task.objective
     g = objective.gradient(objective.at_zero)
     follows = np.isfinite(task.penalty.slopes(len(g)).facing(g))

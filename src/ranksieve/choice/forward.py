@@ -1,10 +1,10 @@
-"""Forward selection with swaps: for each number of features a good set of them, fitted without ℓ1.
+"""Forward selection with swaps: a good set of features for each number of features, fitted without ℓ1.
 
-min_w f(w) + ½μ‖w‖² over the weights of k features. A set grows by the feature that lowers the second-order
-model of the objective most; then features are swapped, one for one, as long as that lowers the objective.
-Near-copies of a feature add nothing once it is in, so they do not fill the places.
+min_w f(w) + ½μ‖w‖² over the weights of k features. Each step adds the feature that lowers the second-order
+model of the objective most; then single features are swapped as long as that lowers the objective.
+Near-copies of a selected feature gain almost nothing, so they are not selected.
 
-Where features have prices, :meth:`Search.purchases` finds for each number of features a set for every cost.
+With feature costs, :meth:`ForwardSearchBase.sets_by_cost` selects sets for each number of features and cost.
 """
 
 from __future__ import annotations
@@ -26,96 +26,94 @@ from ranksieve.penalties import ElasticNet
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers import Problem, ProxNewton, Result
 
-RIDGE_SHARE = 1e-3  # of the mean curvature of a feature at w = 0
-SHORTLIST = 20  # features beside those of the set whose curvature is computed: those of the steepest gradient
+FORWARD_RIDGE_SHARE = 1e-3  # μ as a share of the mean curvature of a feature at w = 0
+SHORTLIST = 20  # features outside the set in a second-order model: those with the steepest gradient
 MAX_SWAPS = 10  # per size
-FEW, TRIES = 3, 5  # of the first three features, five candidates each are fitted
-LEAST_GAIN = 1e-6  # share of the objective that a swap must promise
-ALIKE = 1e-6  # a feature of which the set leaves no more unexplained than this share is a combination of it
-BOUNDED = 1e-9  # share of the curvature that is added where a set may hold combinations of itself
-STEP = 0.02  # share by which a dearer set must lower the objective
-SHORT_OF = (
-    2.0  # how far gains may exceed those of second-order models, whose curvature falls as pairs are won
-)
+FIRST_FEATURES, FIRST_TRIES = 3, 5  # fit the five best candidates for each of the first three features
+MIN_SWAP_GAIN = 1e-6  # predicted decrease that a swap needs, as a share of the objective
+COLLINEAR_SHARE = 1e-6  # largest unexplained share of the curvature of a linear combination
+COLLINEAR_RIDGE = 1e-9  # share of the curvature added so that a collinear set can be inverted
+MIN_COST_GAIN = 0.02  # share by which a more expensive set must lower the objective
+MAX_GAIN_FACTOR = 2.0  # true over predicted gain, at most: the curvature falls as pairs leave the hinge
 MAX_ITER = 100
 SetKey = tuple[int, ...]
-Place = tuple[SetKey, bytes]
-"""Where a second-order model is taken: at the fit of a set, beside the features that it leaves money for."""
-NONE_FITTED: SetKey = ()
+ModelKey = tuple[SetKey, bytes]
+"""Key of a second-order model: the set whose fit it is around, and the features it can afford in addition."""
+EMPTY_SET: SetKey = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """The minimum of a quadratic ½vᵀHv + … over the weights v of a set of columns, signs aside.
+    """Minimum of a quadratic ½vᵀHv + … over the weights v of a set S of columns, ignoring sign constraints.
 
-    ``inverse`` is (H_SS)⁻¹, ``shares`` H_·S (H_SS)⁻¹, ``slope`` the gradient there, and ``left`` what the set
-    leaves unexplained of each column's curvature: H_jj − H_jS (H_SS)⁻¹ H_Sj.
+    ``inverse`` is (H_SS)⁻¹, ``shares`` H_·S (H_SS)⁻¹, ``slope`` the gradient at the minimum, and
+    ``unexplained`` the part of each column's curvature that S does not explain: H_jj − H_jS (H_SS)⁻¹ H_Sj.
     """
 
     weights: FloatArray
     inverse: FloatArray
     shares: FloatArray
     slope: FloatArray
-    left: FloatArray
+    unexplained: FloatArray
 
     @property
     def gains(self) -> FloatArray:
-        """How far the minimum falls when each column joins."""
-        return np.asarray(self.slope**2 / (2.0 * self.left))
+        """Decrease of the minimum if each column is added."""
+        return np.asarray(self.slope**2 / (2.0 * self.unexplained))
 
-    def after_leaving(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What holds when each column of the set has left (columns × leaving): rise, slopes, gains."""
+    def after_removal(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(increase of the minimum, slopes, gains) after removal of each column of S (columns × removed)."""
         spread = np.diag(self.inverse)
-        rise = self.weights**2 / (2.0 * spread)
+        increase = self.weights**2 / (2.0 * spread)
         slopes = self.slope[:, None] - self.shares * (self.weights / spread)
-        gains = slopes**2 / (2.0 * (self.left[:, None] + self.shares**2 / spread))
-        return rise, slopes, gains
+        gains = slopes**2 / (2.0 * (self.unexplained[:, None] + self.shares**2 / spread))
+        return increase, slopes, gains
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
-    """f + ½μ‖w‖² near some weights, as a function of the weights of the columns that the model knows."""
+class SetQuadratic:
+    """Second-order model of f + ½μ‖w‖² as a function of the weights of ``model.columns``."""
 
     model: SecondOrder
     ridge: float
     budget: Budget
 
-    def joining(self, chosen: Sequence[int], most: int = 1) -> list[int]:
-        """The ``most`` features whose joining lowers the objective most."""
+    def best_additions(self, chosen: Sequence[int], most: int = 1) -> list[int]:
+        """At most ``most`` features, those that lower the objective most if added."""
         gains = self._gains(chosen)
         best = np.argsort(-gains, kind="stable")[:most]
         return [int(j) for j in best if gains[j] > 0]
 
-    def offers(self, chosen: Sequence[int]) -> list[tuple[int, float]]:
-        """Of each unit of cost the feature whose joining lowers the objective most, and by how much."""
+    def best_per_cost_unit(self, chosen: Sequence[int]) -> list[tuple[int, float]]:
+        """For each unit of cost, the feature that lowers the objective most if added, and the decrease."""
         gains = self._gains(chosen)
         order = np.argsort(-gains, kind="stable")[: np.count_nonzero(gains)]
         _, first = np.unique(self.budget.units[order], return_index=True)
         return [(int(j), float(gains[j])) for j in order[first]]
 
     def _gains(self, chosen: Sequence[int]) -> FloatArray:
-        """How far the minimum falls when each feature joins; 0 for those that must not."""
+        """Decrease of the minimum if each feature is added; 0 for features that must not be added."""
         at = self._minimum(chosen)
-        allowed = self.budget.may_join(self._wide(at.slope), chosen)
-        return np.where(allowed, self._wide(at.gains), 0.0)
+        allowed = self.budget.may_add(self._for_all_features(at.slope), chosen)
+        return np.where(allowed, self._for_all_features(at.gains), 0.0)
 
     def best_swap(self, chosen: Sequence[int]) -> tuple[float, list[int]]:
-        """(fall of the objective, the set after it) of the best swap of one feature; (0, the set) if none."""
+        """(decrease of the objective, new set) of the best swap of one feature; (0, ``chosen``) if none."""
         if not len(chosen):
             return 0.0, []
         columns = self.model.columns
-        rise, slopes, gains = self._minimum(chosen).after_leaving()
+        increase, slopes, gains = self._minimum(chosen).after_removal()
         fixed = self.budget.fixed
-        falls = np.where([j in fixed for j in chosen], -np.inf, gains - rise)
-        allowed = self.budget.may_replace(self._wide(slopes), chosen)[columns]
-        falls[~allowed] = -np.inf
-        j, i = (int(place) for place in np.unravel_index(int(np.argmax(falls)), falls.shape))
-        if not falls[j, i] > 0:
+        decrease = np.where([j in fixed for j in chosen], -np.inf, gains - increase)
+        allowed = self.budget.may_replace(self._for_all_features(slopes), chosen)[columns]
+        decrease[~allowed] = -np.inf
+        j, i = (int(k) for k in np.unravel_index(int(np.argmax(decrease)), decrease.shape))
+        if not decrease[j, i] > 0:
             return 0.0, list(chosen)
-        return float(falls[j, i]), [*chosen[:i], *chosen[i + 1 :], int(columns[j])]
+        return float(decrease[j, i]), [*chosen[:i], *chosen[i + 1 :], int(columns[j])]
 
     def weights(self, chosen: Sequence[int]) -> FloatArray:
-        """The minimum over the weights of a set, in full width, each of the sign it must have."""
+        """Optimal weights of a set within the sign constraints, for all features (0 outside the set)."""
         up, w = np.full(len(self.model.w), np.inf), np.zeros(len(self.model.w))
         up[list(chosen)], w[list(chosen)] = 0.0, self.model.w[list(chosen)]
         down, columns, gradient = up.copy(), self.model.columns, self.model.gradient.copy()
@@ -125,48 +123,51 @@ class Quadratic:
         return replace(self.model, w=w, gradient=gradient).minimum(Slopes(up, down, self.ridge))
 
     def _minimum(self, chosen: Sequence[int]) -> Minimum:
-        H, constant = self._ridged
-        inside = self._place[list(chosen)]
+        H, constant = self._system
+        inside = self._position[list(chosen)]
         inverse = inverse_of(H[np.ix_(inside, inside)])
         shares = H[:, inside] @ inverse
         weights = -inverse @ constant[inside]
-        left = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
-        left[(left <= ALIKE * H.diagonal()) | self._explained(inside)] = np.inf
-        return Minimum(weights, inverse, shares, constant + H[:, inside] @ weights, left)
+        unexplained = H.diagonal() - np.einsum("ij,ij->i", shares, H[:, inside])
+        unexplained[(unexplained <= COLLINEAR_SHARE * H.diagonal()) | self._collinear(inside)] = np.inf
+        return Minimum(weights, inverse, shares, constant + H[:, inside] @ weights, unexplained)
 
-    def _explained(self, inside: IntArray) -> BoolArray:
-        """Columns that are combinations of a set; a ridge would hide it, as it gains by sharing a weight."""
+    def _collinear(self, inside: IntArray) -> BoolArray:
+        """Columns that are linear combinations of a set, found without the ridge.
+
+        With the ridge they seem useful, because sharing a weight lowers ½μ‖w‖².
+        """
         size = np.sqrt(np.maximum(self.model.hessian.diagonal(), np.finfo(np.float64).tiny))
-        alike = self.model.hessian[inside] / size[inside, None] / size
-        block = alike[:, inside] + BOUNDED * np.eye(len(inside))
-        explained = np.einsum("ij,ij->j", alike, np.linalg.solve(block, alike))
-        return np.asarray(explained >= 1.0 - ALIKE)
+        correlation = self.model.hessian[inside] / size[inside, None] / size
+        block = correlation[:, inside] + COLLINEAR_RIDGE * np.eye(len(inside))
+        explained = np.einsum("ij,ij->j", correlation, np.linalg.solve(block, correlation))
+        return np.asarray(explained >= 1.0 - COLLINEAR_SHARE)
 
     @cached_property
-    def _ridged(self) -> tuple[FloatArray, FloatArray]:
-        """Hessian with the ridge, and the gradient that the model has where all weights are 0."""
+    def _system(self) -> tuple[FloatArray, FloatArray]:
+        """(Hessian plus ridge, gradient of the model at w = 0) on the columns."""
         columns = self.model.columns
         H = self.model.hessian + self.ridge * np.eye(len(columns))
         return H, self.model.gradient[columns] - self.model.hessian @ self.model.w[columns]
 
     @cached_property
-    def _place(self) -> IntArray:
-        """Where each feature is among the columns."""
-        place = np.full(len(self.model.w), -1)
-        place[self.model.columns] = np.arange(len(self.model.columns))
-        return place
+    def _position(self) -> IntArray:
+        """Position of each feature in ``model.columns``; −1: not there."""
+        position = np.full(len(self.model.w), -1)
+        position[self.model.columns] = np.arange(len(self.model.columns))
+        return position
 
-    def _wide(self, values: FloatArray) -> FloatArray:
-        """Values of the columns in full width, 0 elsewhere."""
-        wide = np.zeros((len(self.model.w), *values.shape[1:]))
-        wide[self.model.columns] = values
-        return wide
+    def _for_all_features(self, values: FloatArray) -> FloatArray:
+        """Values of the columns, and 0 for all other features."""
+        result = np.zeros((len(self.model.w), *values.shape[1:]))
+        result[self.model.columns] = values
+        return result
 
 
 def inverse_of(H: FloatArray) -> FloatArray:
-    """The inverse of a Hessian with its ridge; where rounding makes that singular, the pseudo-inverse.
+    """Inverse of a Hessian with ridge, or its pseudo-inverse if rounding makes it singular.
 
-    It is taken of the Hessian scaled to a diagonal of 1, because features may have very different units.
+    The pseudo-inverse uses the Hessian scaled to a diagonal of 1, because features may have different units.
     """
     with suppress(np.linalg.LinAlgError):
         inverse = np.linalg.inv(H)
@@ -178,17 +179,17 @@ def inverse_of(H: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Purchase:
-    """A set of features with its cost, its fit, and the objective near it."""
+class CostedSet:
+    """A set of features with its cost, its fit, and the second-order model around the fit."""
 
     chosen: list[int]
     cost: float
     result: Result
-    near: Quadratic
+    quadratic: SetQuadratic
 
 
-class Search(ABC):
-    """Forward selection with swaps; where fits and second-order models come from is up to subclasses.
+class ForwardSearchBase(ABC):
+    """Forward selection with swaps; subclasses provide fits and second-order models.
 
     ``ridge`` is μ of all fits.
     """
@@ -196,16 +197,16 @@ class Search(ABC):
     ridge: float
 
     @abstractmethod
-    def fitted(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
-        """The fit of a set, from weights near it."""
+    def fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
+        """Fit a set, starting from the weights ``start``."""
 
     @abstractmethod
-    def near(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
-        """The second-order model around the fit of a set, in its columns and those that may join it."""
+    def model_at_fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
+        """Second-order model around the fit of a set, on its columns and those that may be added."""
 
     @abstractmethod
-    def near_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
-        """The second-order model where all weights are 0."""
+    def model_at_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
+        """Second-order model around w = 0."""
 
     def path(
         self,
@@ -213,148 +214,152 @@ class Search(ABC):
         budget: Budget,
         progress: Progress | None = None,
     ) -> list[Result]:
-        """Fits of 1 to ``max_features`` features; the first has the fixed features, or one."""
+        """Fits of 1 to ``max_features`` features; the first fit has the fixed features, or one feature."""
         chosen, results = budget.fixed, []
-        near = self._at_zero(chosen, budget)
+        quadratic = self._quadratic_at_zero(chosen, budget)
         for size in range(max(1, len(chosen)), max_features + 1):
             if len(chosen) < size:
-                grown = self._grown(chosen, near, budget)
-                if grown is None:
+                larger = self._add_feature(chosen, quadratic, budget)
+                if larger is None:
                     break
-                chosen = grown
-            result, chosen, near = self._settle(chosen, near, budget)
+                chosen = larger
+            result, chosen, quadratic = self._fit_and_swap(chosen, quadratic, budget)
             results.append(result)
             if progress is not None:
                 progress(size, max_features)
         return results
 
-    def grown(self, chosen: Sequence[int], size: int, budget: Budget) -> list[int]:
-        """A set with more features, grown and swapped as in :meth:`path`."""
-        _, chosen, near = self._settle(list(chosen), self._at_zero(chosen, budget), budget)
-        while len(chosen) < size and (larger := self._grown(chosen, near, budget)) is not None:
-            _, chosen, near = self._settle(larger, near, budget)
+    def grow(self, chosen: Sequence[int], size: int, budget: Budget) -> list[int]:
+        """Swap features of a set and add others up to ``size``, as in :meth:`path`."""
+        at_zero = self._quadratic_at_zero(chosen, budget)
+        _, chosen, quadratic = self._fit_and_swap(list(chosen), at_zero, budget)
+        while len(chosen) < size and (larger := self._add_feature(chosen, quadratic, budget)) is not None:
+            _, chosen, quadratic = self._fit_and_swap(larger, quadratic, budget)
         return chosen
 
-    def purchases(
+    def sets_by_cost(
         self, max_features: int, budget: Budget, limit: float, progress: Progress | None = None
-    ) -> list[list[Purchase]]:
-        """For each number of features, sets by rising cost up to ``limit``.
+    ) -> list[list[CostedSet]]:
+        """For each number of features, sets by ascending cost up to ``limit``.
 
-        Each set of the size before is offered one feature of every unit of cost. By rising cost, an offer is
-        taken if it lowers the objective of all cheaper sets of its size by the share STEP, and of all cheaper
-        sets of fewer features at all; swaps keep the cost. So a set depends only on sets that cost no more,
-        and a higher limit finds all sets of a lower one.
+        Each set of the previous size is extended by one feature of every unit of cost. In order of cost, an
+        extended set is selected if its objective is lower than that of all cheaper sets with fewer features,
+        and by the share MIN_COST_GAIN lower than that of all cheaper sets of its size; swaps do not change
+        the cost. So a set depends only on sets that cost no more, and a higher limit gives a superset.
         """
         budget, chosen = replace(budget, max_cost=None, same_cost=True), budget.fixed
-        near = self._at_zero(chosen, budget)
-        offers = [(chosen, -np.inf, near)] if chosen else _offers([], 0.0, near)
-        sizes: list[list[Purchase]] = []
-        while offers and len(offers[0][0]) <= max_features:
-            costs = [budget.cost(one) for one, _, _ in offers]
-            taken: list[Purchase] = []
-            for k in np.lexsort(([estimate for _, estimate, _ in offers], costs)):
-                (chosen, estimate, near), cost = offers[k], costs[k]
-                smaller = [one.result.objective for size in sizes for one in size if one.cost <= cost]
-                below = min([*smaller, *((1.0 - STEP) * one.result.objective for one in taken[-1:]), np.inf])
+        quadratic = self._quadratic_at_zero(chosen, budget)
+        extensions = [(chosen, -np.inf, quadratic)] if chosen else _extensions([], 0.0, quadratic)
+        by_size: list[list[CostedSet]] = []
+        while extensions and len(extensions[0][0]) <= max_features:
+            costs = [budget.cost(one) for one, _, _ in extensions]
+            selected: list[CostedSet] = []
+            for k in np.lexsort(([estimate for _, estimate, _ in extensions], costs)):
+                (chosen, estimate, quadratic), cost = extensions[k], costs[k]
+                smaller = [one.result.objective for sets in by_size for one in sets if one.cost <= cost]
+                same_size = [(1.0 - MIN_COST_GAIN) * one.result.objective for one in selected[-1:]]
+                target = min([*smaller, *same_size, np.inf])
                 if (
                     cost <= limit * (1.0 + COST_ROUNDING)
-                    and estimate < below
-                    and self.fitted(chosen, near.weights(chosen), budget).objective < below
+                    and estimate < target
+                    and self.fit(chosen, quadratic.weights(chosen), budget).objective < target
                 ):
-                    result, chosen, near = self._settle(chosen, near, budget)
-                    taken.append(Purchase(chosen, cost, result, near))
-            offers = [offer for one in taken for offer in _offers(one.chosen, one.result.objective, one.near)]
-            sizes.append(taken)
+                    result, chosen, quadratic = self._fit_and_swap(chosen, quadratic, budget)
+                    selected.append(CostedSet(chosen, cost, result, quadratic))
+            extensions = [
+                extension
+                for one in selected
+                for extension in _extensions(one.chosen, one.result.objective, one.quadratic)
+            ]
+            by_size.append(selected)
             if progress is not None:
-                progress(len(sizes), max_features)
-        return sizes
+                progress(len(by_size), max_features)
+        return by_size
 
-    def _grown(self, chosen: list[int], near: Quadratic, budget: Budget) -> list[int] | None:
-        """The set with one feature more; None if none can lower the objective.
+    def _add_feature(self, chosen: list[int], quadratic: SetQuadratic, budget: Budget) -> list[int] | None:
+        """The set with one more feature; None if no feature lowers the objective.
 
-        The first features change the loss most, and a second-order model tells least of it: so several are
-        tried.
+        The second-order model is least accurate for the first features, so several of them are fitted.
         """
-        tries = TRIES if len(chosen) < FEW else 1
-        sets = [[*chosen, j] for j in near.joining(chosen, tries)]
+        tries = FIRST_TRIES if len(chosen) < FIRST_FEATURES else 1
+        sets = [[*chosen, j] for j in quadratic.best_additions(chosen, tries)]
         if len(sets) < 2:
             return sets[0] if sets else None
-        return min(sets, key=lambda larger: self.fitted(larger, near.weights(larger), budget).objective)
+        return min(sets, key=lambda larger: self.fit(larger, quadratic.weights(larger), budget).objective)
 
-    def _settle(
-        self, chosen: list[int], before: Quadratic, budget: Budget
-    ) -> tuple[Result, list[int], Quadratic]:
-        """Fit a set and swap its features while that lowers the objective: (fit, set, model around it)."""
-        result, near = self._fit(chosen, before.weights(chosen), budget)
+    def _fit_and_swap(
+        self, chosen: list[int], previous: SetQuadratic, budget: Budget
+    ) -> tuple[Result, list[int], SetQuadratic]:
+        """Fit a set and swap features while that lowers the objective: (fit, set, model around the fit)."""
+        result, quadratic = self._fit_with_quadratic(chosen, previous.weights(chosen), budget)
         for _ in range(MAX_SWAPS):
-            fall, after = near.best_swap(chosen)
-            if fall <= LEAST_GAIN * result.objective:
+            decrease, swapped = quadratic.best_swap(chosen)
+            if decrease <= MIN_SWAP_GAIN * result.objective:
                 break
-            other, around = self._fit(after, near.weights(after), budget)
-            if other.objective >= result.objective:
+            new_result, new_quadratic = self._fit_with_quadratic(swapped, quadratic.weights(swapped), budget)
+            if new_result.objective >= result.objective:
                 break
-            result, chosen, near = other, after, around
-        return result, chosen, near
+            result, chosen, quadratic = new_result, swapped, new_quadratic
+        return result, chosen, quadratic
 
-    def _at_zero(self, chosen: Sequence[int], budget: Budget) -> Quadratic:
-        return Quadratic(self.near_zero(chosen, budget), self.ridge, budget)
+    def _quadratic_at_zero(self, chosen: Sequence[int], budget: Budget) -> SetQuadratic:
+        return SetQuadratic(self.model_at_zero(chosen, budget), self.ridge, budget)
 
-    def _fit(self, chosen: list[int], start: FloatArray, budget: Budget) -> tuple[Result, Quadratic]:
-        near = Quadratic(self.near(chosen, start, budget), self.ridge, budget)
-        return self.fitted(chosen, start, budget), near
+    def _fit_with_quadratic(
+        self, chosen: list[int], start: FloatArray, budget: Budget
+    ) -> tuple[Result, SetQuadratic]:
+        quadratic = SetQuadratic(self.model_at_fit(chosen, start, budget), self.ridge, budget)
+        return self.fit(chosen, start, budget), quadratic
 
 
-class ForwardSearch(Search):
-    """Sets of features of one objective, fitted as searches under different budget come upon them."""
+class ForwardSearch(ForwardSearchBase):
+    """Forward selection for one objective; searches with different budgets share fits and models."""
 
     def __init__(
         self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
     ) -> None:
         self.objective, self.tol = objective, tol
         curvature = objective.curvatures(objective.at_zero)
-        self.ridge = RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
+        self.ridge = FORWARD_RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
         self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
         self._fits: dict[SetKey, Result] = {}
-        self._models: dict[Place, SecondOrder] = {}
+        self._models: dict[ModelKey, SecondOrder] = {}
         self._latest: tuple[SetKey, Point] | None = None
 
-    def fitted(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
-        """The fit of a set, once for all searches."""
+    def fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
         key = set_key(chosen)
         if key not in self._fits:
             result = fit_set(self.objective, chosen, start, self.ridge, budget.signs, self.tol)
             self._fits[key], self._latest = replace(result, point=None), (key, result.point)
         return self._fits[key]
 
-    def near(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
-        """The second-order model around the fit of a set, once for all searches."""
-        if (place := (set_key(chosen), budget.affordable(chosen))) not in self._models:
-            self.fitted(chosen, start, budget)
-            self._models[place] = self._model(place, self._fit_point(chosen, start), chosen, budget)
-        return self._models[place]
+    def model_at_fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
+        if (key := (set_key(chosen), budget.affordable_key(chosen))) not in self._models:
+            self.fit(chosen, start, budget)
+            self._models[key] = self._model(key, self._fit_point(chosen, start), chosen, budget)
+        return self._models[key]
 
-    def near_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
-        """The second-order model where all weights are 0, once for all searches."""
-        if (place := (NONE_FITTED, budget.affordable(chosen))) not in self._models:
-            self._models[place] = self._model(place, self.objective.at_zero, chosen, budget)
-        return self._models[place]
+    def model_at_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
+        if (key := (EMPTY_SET, budget.affordable_key(chosen))) not in self._models:
+            self._models[key] = self._model(key, self.objective.at_zero, chosen, budget)
+        return self._models[key]
 
     def _fit_point(self, chosen: Sequence[int], start: FloatArray) -> Point:
-        """What is known of the loss at the fit of a set; at ``start`` if it has not been fitted."""
+        """The point of the fit of a set, or of ``start`` if the set has not been fitted."""
         key = set_key(chosen)
         if self._latest is not None and self._latest[0] == key:
             return self._latest[1]
         return self.objective.evaluate(self._fits[key].w if key in self._fits else start)
 
-    def _model(self, place: Place, point: Point, chosen: Sequence[int], budget: Budget) -> SecondOrder:
-        """The second-order model at a point, in the columns of a set and those that may join it."""
+    def _model(self, key: ModelKey, point: Point, chosen: Sequence[int], budget: Budget) -> SecondOrder:
+        """Second-order model around a point, on the columns of a set and those that may be added."""
         g = self.objective.gradient(point)
         columns = self._columns(g, chosen, budget)
         return SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
 
     def _columns(self, g: FloatArray, chosen: Sequence[int], budget: Budget) -> IntArray:
-        """The columns of a set and those of the steepest gradient g that may join it."""
-        steepest = np.where(budget.may_join(g, chosen), np.abs(g) / self._size, -1.0)
+        """The columns of a set, and those with the steepest gradient g that may be added."""
+        steepest = np.where(budget.may_add(g, chosen), np.abs(g) / self._size, -1.0)
         short = np.argsort(-steepest, kind="stable")[:SHORTLIST]
         if budget.same_cost:
             worth = budget.per_cost(np.sign(steepest) * steepest**2, chosen)
@@ -362,18 +367,20 @@ class ForwardSearch(Search):
         return np.union1d(short[steepest[short] >= 0], np.array(chosen, dtype=np.int64))
 
 
-def _offers(chosen: list[int], objective: float, near: Quadratic) -> list[tuple[list[int], float, Quadratic]]:
-    """Sets with one feature more: (set, what its objective may fall to, the model that says so)."""
-    return [([*chosen, j], objective - SHORT_OF * gain, near) for j, gain in near.offers(chosen)]
+def _extensions(
+    chosen: list[int], objective: float, quadratic: SetQuadratic
+) -> list[tuple[list[int], float, SetQuadratic]]:
+    """(set with one more feature, lower estimate of its objective, ``quadratic``) for each unit of cost."""
+    additions = quadratic.best_per_cost_unit(chosen)
+    return [([*chosen, j], objective - MAX_GAIN_FACTOR * gain, quadratic) for j, gain in additions]
 
 
 def set_key(chosen: Sequence[int]) -> SetKey:
-    """A set of features, in whatever order it was found."""
     return tuple(sorted(chosen))
 
 
 def mean_curvature(curvature: FloatArray, usable: BoolArray) -> float:
-    """The mean over usable features: the scale of a ridge."""
+    """Mean over the usable features."""
     return float(np.sum(curvature[usable])) / max(1, int(np.count_nonzero(usable)))
 
 
@@ -385,7 +392,7 @@ def fit_set(
     signs: FloatArray | None,
     tol: float,
 ) -> Result:
-    """min f + ½μ‖w‖² over the weights of a set of features, in full width; μ = ``ridge``."""
+    """Minimise f + ½μ‖w‖² with μ = ``ridge`` over the weights of a set of features; all others are 0."""
     columns = np.array(chosen, dtype=np.int64)
     penalty = ElasticNet(ridge, signs=None if signs is None else signs[columns], l1_ratio=0.0)
     problem = Problem(objective.restricted(columns), penalty)

@@ -1,4 +1,4 @@
-"""Held-out queries: validation data, and the training queries ranked by models that have not seen them."""
+"""Held-out queries: validation data, and training queries ranked by models fitted without them."""
 
 from __future__ import annotations
 
@@ -13,60 +13,58 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
-from ranksieve.data.parts import for_queries, parts
+from ranksieve.data.parts import make_parts, map_queries
 from ranksieve.errors import DataError, warn_caller
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 from ranksieve.model.linear import LinearModel
 from ranksieve.prepare import Preparation
 
 AUTO_FOLDS = 5
-ENOUGH_QUERIES = 1000  # validation queries with pairs that make cross-validation superfluous
-KEPT_CELLS = 2**24  # 128 MB: up to this size the rows of each fold are kept in memory
-TIED = 1.96  # standard errors of a mean within which it may be 0
+ENOUGH_QUERIES = 1000  # with so many validation queries that have pairs, cross-validation is not needed
+MAX_CACHED_CELLS = 2**24  # 128 MB: the rows of each fold are cached for data of at most this size
+Z_95 = 1.96  # half width of a 95 % confidence interval, in standard errors
 Score = Callable[[FloatArray, Dataset], FloatArray]
-"""From weights (models × features) and data to scores (documents × models)."""
+"""Function of weights (models × features) and data that returns scores (documents × models)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Validation:
     """Held-out metric of each model of a family: ``values`` (points × queries that have a value).
 
-    A value is part noise, and neighbours are nearly the same model: the mean over them, ``smoothed``, is what
-    models are chosen by. ``near`` (points × points) marks each point and its neighbours; None: none has any.
+    The values are noisy, and neighbouring models are nearly the same, so the choice uses the mean over
+    neighbours, ``smoothed``. ``neighbours`` (points × points) marks each point and its neighbours; None: no
+    averaging.
     """
 
     metric: str
     profile: Profile
     values: FloatArray
     query_ids: AnyArray
-    near: BoolArray | None = None
+    neighbours: BoolArray | None = None
 
     @cached_property
     def smoothed(self) -> FloatArray:
         """Values averaged over neighbouring points, query by query."""
-        return self.values if self.near is None else averaged(self.values, self.near)
+        return self.values if self.neighbours is None else average_over(self.values, self.neighbours)
 
     @property
     def mean(self) -> FloatArray:
-        """What models are chosen by: the mean over queries of the smoothed values, one per point."""
+        """Criterion of the choice: mean of the smoothed values over queries, one per point."""
         return np.asarray(self.smoothed.mean(axis=1))
 
     @property
     def standard_error(self) -> FloatArray:
-        """Standard error over queries of ``mean``."""
+        """Standard error of ``mean`` over queries."""
         return standard_error(self.smoothed)
 
     @property
     def title(self) -> str:
-        """What models call the metric."""
+        """Name of the metric in models."""
         return f"held-out {self.metric} ({self.profile.name})"
 
     @property
     def criterion(self) -> dict[str, str] | None:
-        """Metric and profile, as model files keep them.
-
-        None for a profile of the caller's own, which has no name that a file could tell.
-        """
+        """Metric and profile as stored in model files; None for a custom profile, which has no name."""
         if PROFILES.get(self.profile.name) != self.profile:
             return None
         return {"metric": str(parse(self.metric)), "profile": self.profile.name}
@@ -80,14 +78,14 @@ class Validation:
         }
 
 
-def averaged(values: FloatArray, near: BoolArray) -> FloatArray:
-    """The mean of each row and its neighbours, itself where it has none."""
-    return np.asarray((near / near.sum(axis=1, keepdims=True)) @ values)
+def average_over(values: FloatArray, neighbours: BoolArray) -> FloatArray:
+    """Mean of each row of values over its neighbours, which include the row itself."""
+    return np.asarray((neighbours / neighbours.sum(axis=1, keepdims=True)) @ values)
 
 
 def tied(differences: FloatArray) -> BoolArray:
     """Whether the mean of each row is within 1.96 standard errors of 0."""
-    return np.asarray(np.abs(differences.mean(axis=1)) <= TIED * standard_error(differences))
+    return np.asarray(np.abs(differences.mean(axis=1)) <= Z_95 * standard_error(differences))
 
 
 def standard_error(values: FloatArray) -> FloatArray:
@@ -97,19 +95,19 @@ def standard_error(values: FloatArray) -> FloatArray:
 
 
 class HeldOut:
-    """The queries that a choice is made on, and how models rank them.
+    """The held-out queries of a choice, and the metric of models on them.
 
-    These are the training queries, each ranked by the models without its fold, and the queries of ``valid``.
-    With neither they are the training queries, ranked by models that have seen them.
+    They are the training queries, ranked by models fitted without their fold, and the queries of ``valid``.
+    With neither folds nor ``valid`` they are the training queries, ranked by models fitted to them.
 
     Parameters
     ----------
     preparation : Preparation
-        How the models' features are prepared.
+        Preparation of the models' features.
     train, valid : Dataset
-        Unprepared, with the columns of the training data in their order.
+        Raw data with the same columns in the same order.
     folds : sequence of array
-        For each way to deal the training queries into folds, the fold of each query; empty: no folds.
+        For each repeat of cross-validation, the fold of each training query; empty: no folds.
     """
 
     def __init__(
@@ -125,29 +123,28 @@ class HeldOut:
         self._valid = train if valid is None and not folds else valid
         score = partial(scores_of_models, names=train.feature_names, preparation=preparation)
         rankings = partial(Rankings, score=score, metric=metric, profile=profile)
-        self._by_fold = parts(train, rankings, *folds) if folds else None
-        self._by_all = None if self._valid is None else parts(self._valid, rankings)
+        self._by_fold = make_parts(train, rankings, *folds) if folds else None
+        self._by_all = None if self._valid is None else make_parts(self._valid, rankings)
         measured = [data for data in (train if folds else None, self._valid) if data is not None]
         self.query_ids: AnyArray = np.concatenate([data.query_ids for data in measured])
-        self._values_of: dict[bytes, FloatArray] = {}  # searches within two limits begin alike
+        self._values_of: dict[bytes, FloatArray] = {}  # searches with different limits share models
 
     def measure(
         self, coefs: FloatArray, fold_coefs: FloatArray | None = None, neighbours: BoolArray | None = None
     ) -> Validation:
-        """How models rank the queries; the mean for a query that is held out more than once.
+        """Metric of models on the held-out queries; the mean for a query that is held out more than once.
 
-        ``fold_coefs`` (models × folds × features) are their versions without each fold.
+        ``fold_coefs`` (models × folds × features) are the weights without each fold.
         """
         if self._by_fold is None or fold_coefs is None:
             fold_coefs = np.empty((len(coefs), 0, 0))
         keys = [_model_key(*versions) for versions in zip(coefs, fold_coefs, strict=True)]
         new = {key: k for k, key in enumerate(keys) if key not in self._values_of}
         if new:
-            some = list(new.values())
-            values_of_new = self._values(coefs[some], fold_coefs[some])
-            self._values_of |= dict(zip(new, values_of_new, strict=True))
+            rows = list(new.values())
+            self._values_of |= dict(zip(new, self._values(coefs[rows], fold_coefs[rows]), strict=True))
         values = np.array([self._values_of[key] for key in keys])
-        defined = ~np.isnan(values[0])  # whether a query has a value depends on its labels alone
+        defined = ~np.isnan(values[0])  # depends only on the labels of a query
         if not defined.any():
             reason = f"{self.metric} is undefined for every held-out query: none has a relevant document"
             raise DataError(None, None, reason)
@@ -158,70 +155,70 @@ class HeldOut:
         """Values (models × queries)."""
         values = []
         if self._by_fold is not None and fold_coefs.shape[1]:
-            values.append(self._by_fold.for_queries(Rankings.by_fold, fold_coefs))
+            values.append(self._by_fold.map_queries(Rankings.by_fold, fold_coefs))
         if self._by_all is not None:
-            values.append(self._by_all.for_queries(Rankings.by_all, coefs))
+            values.append(self._by_all.map_queries(Rankings.by_all, coefs))
         return np.concatenate(values).T
 
 
 def _model_key(w: FloatArray, fold_coefs: FloatArray) -> bytes:
-    """A short name for the weights of a model and of its versions without each fold."""
     return sha256(w.tobytes() + fold_coefs.tobytes()).digest()
 
 
 class Rankings:
-    """How models rank the queries of a part of the data; ``folds`` has their folds in each dealing."""
+    """Metric of models on the queries of a part of the data; ``folds``: fold of each query in each repeat."""
 
     def __init__(self, part: Dataset, *folds: IntArray, score: Score, metric: str, profile: Profile) -> None:
         self._data, self._score, self._metric, self._folds = part, score, metric, folds
         self._evaluator = Evaluator(part, profile)
         self._rows = {
-            fold: part.queries.rows(dealing == fold)
-            for dealing in folds
-            for fold in np.unique(dealing).tolist()
+            fold: part.queries.rows(fold_of_query == fold)
+            for fold_of_query in folds
+            for fold in np.unique(fold_of_query).tolist()
         }
         self._data_of_fold: dict[int, Dataset] = {}
-        self._small = part.n_docs * part.n_features <= KEPT_CELLS
+        self._small = part.n_docs * part.n_features <= MAX_CACHED_CELLS
 
     def by_all(self, coefs: FloatArray) -> FloatArray:
-        """Values (queries × models) by models of all data."""
-        return self._measured(self._score(coefs, self._data))
+        """Values (queries × models) of models fitted to all data."""
+        return self._metric_values(self._score(coefs, self._data))
 
     def by_fold(self, fold_coefs: FloatArray) -> FloatArray:
-        """Values (queries × models), each query ranked by the versions without its fold.
+        """Values (queries × models), each query ranked by the weights without its fold; mean over repeats.
 
-        ``fold_coefs`` is models × folds × features; over several ways to deal the mean is taken.
+        ``fold_coefs`` is models × folds × features; repeats whose folds it lacks are left out.
         """
-        dealings = [np.unique(one).tolist() for one in self._folds]
-        fitted = [one for one in dealings if max(one) < fold_coefs.shape[1]]
-        return np.asarray(np.mean([self._measured(self._scores(one, fold_coefs)) for one in fitted], axis=0))
+        splits = [np.unique(fold_of_query).tolist() for fold_of_query in self._folds]
+        fitted = [split for split in splits if max(split) < fold_coefs.shape[1]]
+        values = [self._metric_values(self._scores(split, fold_coefs)) for split in fitted]
+        return np.asarray(np.mean(values, axis=0))
 
-    def _scores(self, dealing: list[int], fold_coefs: FloatArray) -> FloatArray:
-        """Scores (documents × models), each query's by the versions without its fold."""
+    def _scores(self, split: list[int], fold_coefs: FloatArray) -> FloatArray:
+        """Scores (documents × models) by the weights without the fold of each query."""
         scores = np.empty((self._data.n_docs, len(fold_coefs)))
-        for fold in dealing:
+        for fold in split:
             scores[self._rows[fold]] = self._score(fold_coefs[:, fold], self._fold_data(fold))
         return scores
 
     def _fold_data(self, fold: int) -> Dataset:
-        """The rows of a fold, kept if the data are small: every dealing is a copy of them."""
+        """The rows of a fold; cached if the data are small, because the cache holds them once per repeat."""
         if not self._small:
             return self._data.select_rows(self._rows[fold])
         if fold not in self._data_of_fold:
             self._data_of_fold[fold] = self._data.select_rows(self._rows[fold])
         return self._data_of_fold[fold]
 
-    def _measured(self, scores: FloatArray) -> FloatArray:
+    def _metric_values(self, scores: FloatArray) -> FloatArray:
         return self._evaluator.evaluate_many(scores, self._metric).T
 
 
 def scores_of_models(
     coefs: FloatArray, data: Dataset, names: Sequence[str], preparation: Preparation
 ) -> FloatArray:
-    """Scores (documents × models), the bits of ``predict``; a model without features ranks worst of all.
+    """Scores (documents × models), identical to ``predict``; a model without features gets the worst ranking.
 
-    ``names`` are those of the training data, whose columns the data have. Equal scores would keep the
-    order of the input, which is the best one if the data are sorted by label.
+    ``names`` are the feature names of the training data. The equal scores of a model without features would
+    keep the order of the input, which is the best one if the data are sorted by label.
     """
     used = np.flatnonzero(coefs.any(axis=0))
     model = LinearModel.of(names, used, np.ones(len(used)), preparation)
@@ -231,7 +228,7 @@ def scores_of_models(
 
 
 def number_of_folds(cv: int | str, data: Dataset, valid: Dataset | None) -> int:
-    """Folds to hold out in turn: none of too few queries, nor, if ``cv`` is "auto", beside enough others."""
+    """Number of folds; 0 for fewer than two queries with pairs, or for "auto" with large validation data."""
     n_folds = AUTO_FOLDS if isinstance(cv, str) else cv
     if (
         isinstance(cv, str)
@@ -244,35 +241,33 @@ def number_of_folds(cv: int | str, data: Dataset, valid: Dataset | None) -> int:
 
 
 def warn_of_shared_queries(train: Dataset, valid: Dataset) -> None:
-    """Warn if validation queries are also training queries: same id, same content."""
-    place = {query: k for k, query in enumerate(train.query_ids.tolist())}
-    pairs = [(place.get(query), k) for k, query in enumerate(valid.query_ids.tolist())]
-    both = [(i, k) for i, k in pairs if i is not None]
+    """Warn if validation queries also occur in the training data (same id and content)."""
+    index = {query: k for k, query in enumerate(train.query_ids.tolist())}
+    pairs = [(index.get(query), k) for k, query in enumerate(valid.query_ids.tolist())]
+    same_id = [(i, k) for i, k in pairs if i is not None]
     shared = 0
-    if both:
-        of_train, of_valid = (
-            _digests_of(data, at) for data, at in zip((train, valid), zip(*both, strict=True), strict=True)
-        )
-        shared = int(np.count_nonzero(of_train == of_valid))
+    if same_id:
+        in_train, in_valid = zip(*same_id, strict=True)
+        shared = int(np.count_nonzero(_digests_of(train, in_train) == _digests_of(valid, in_valid)))
     if shared:
         warn_caller(
-            f"{shared} of the {valid.n_queries} validation queries are part of the training data, so models "
-            "have seen them and the held-out metric is too high; give validation data of other queries"
+            f"{shared} of the {valid.n_queries} validation queries are also training queries, so the "
+            "held-out metric is too high; use validation data of other queries"
         )
 
 
 def _digests_of(data: Dataset, queries: Sequence[int]) -> AnyArray:
-    """Short names for the content of some queries: labels and features, in order."""
+    """Hashes of the labels and features of some queries."""
     wanted = np.zeros(data.n_queries, dtype=bool)
     wanted[list(queries)] = True
-    return for_queries(data, _digests, wanted)[list(queries)]
+    return map_queries(data, _digests, wanted)[list(queries)]
 
 
 def _digests(data: Dataset, wanted: BoolArray) -> AnyArray:
-    names = np.zeros(data.n_queries, dtype="S16")
+    digests = np.zeros(data.n_queries, dtype="S16")
     for q in np.flatnonzero(wanted):
         rows = data.queries.rows_of(int(q))
         values = np.column_stack([data.y[rows], dense_rows(data.X, rows)]) + 0.0
         values[np.isnan(values)] = np.nan
-        names[q] = sha256(values.tobytes()).hexdigest()[:16]
-    return names
+        digests[q] = sha256(values.tobytes()).hexdigest()[:16]
+    return digests

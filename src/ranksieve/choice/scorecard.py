@@ -1,4 +1,4 @@
-"""Scorecards: integer points per unit of each feature, and the search for the best of them."""
+"""Scorecards: integer points per unit of each feature, and the search for the best card."""
 
 from __future__ import annotations
 
@@ -17,51 +17,50 @@ from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.data.dataset import (
     Dataset,
     QueryWeight,
-    counted,
+    drop_zero_weight,
     fingerprint,
     fingerprint_of_weights,
     query_weights,
 )
-from ranksieve.data.features import SHOWN_NAMES, as_sign, named_signs
-from ranksieve.errors import DataError, ParameterError, shortened
+from ranksieve.data.features import MAX_SHOWN_NAMES, as_sign, named_signs
+from ranksieve.errors import DataError, ParameterError, short_list
 from ranksieve.model.linear import (
     Card,
     FittedRanker,
     LinearModel,
+    as_linear_model,
     as_unit,
     check_levels,
     exact_weight,
-    linear_model,
 )
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.prepare import NOT_NORMALISED
 from ranksieve.prepare.scaling import learn_normalisation
 from ranksieve.solvers.base import relative
 
-STARTS = 100  # scales from which weights are rounded
-CLIPPED = 4.0  # how far beyond the first scale at which a weight exceeds its greatest value
-TRIED = 12  # best cards of the second-order model that are evaluated
-LEAST_GAIN = 1e-6  # share of F by which a change must lower it
-MOST_STEPS = 30
-SURE = 1e-10  # share of F that the best multiple of a card may be off
+N_SCALES = 100  # at which the real-valued weights are rounded
+MAX_SCALE_FACTOR = 4.0  # largest scale, relative to the first one at which a weight exceeds its largest value
+MAX_EVALUATED = 12  # best cards of the second-order model that are evaluated
+MIN_DECREASE = 1e-6  # relative decrease of F that makes a card better
+MAX_MULTIPLE_STEPS = 30
+MULTIPLE_TOL = 1e-10  # error of F at the best multiple of a card, as a share of F
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
-    """A card, as the place of each weight among those it may have, at its best multiple σ."""
+class ScaledCard:
+    """A card at its best multiple σ; ``indices`` are those of its weights among the allowed weights."""
 
-    places: IntArray
+    indices: IntArray
     sigma: float
     value: float
     point: Point
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
-    """f + ½μ‖·‖² near a point: ½wᵀAw − c·w, less a constant.
+class CardQuadratic:
+    """Second-order model of F = f + ½μ‖·‖² around a point: ½wᵀAw − c·w plus a constant.
 
-    Its minimum over the multiples of weights d is −``fall``(d) = −½(c·d)²/(dᵀAd), at ``sigma``(d); 0 at σ = 0
-    if c·d ≤ 0.
+    Its minimum over the multiples σd, σ ≥ 0, is −½(c·d)²/(dᵀAd), at ``sigma``(d); 0 at σ = 0 if c·d ≤ 0.
     """
 
     c: FloatArray
@@ -70,15 +69,15 @@ class Near:
     def sigma(self, d: FloatArray) -> float:
         return float(self.c @ d / (d @ self.A @ d)) if d.any() else 0.0
 
-    def falls(self, cards: FloatArray) -> FloatArray:
-        """The fall of each row."""
-        return _fall(cards @ self.c, np.einsum("ij,ij->i", cards @ self.A, cards))
+    def decreases(self, cards: FloatArray) -> FloatArray:
+        """Decrease of the model from w = 0 to the best multiple of each row."""
+        return _decrease(cards @ self.c, np.einsum("ij,ij->i", cards @ self.A, cards))
 
-    def best_in_one(self, cards: FloatArray, j: int, allowed: FloatArray) -> FloatArray:
-        """The weight j of each row that makes its fall largest, the other weights as they are.
+    def best_weight(self, cards: FloatArray, j: int, allowed: FloatArray) -> FloatArray:
+        """For each row the best value of weight j, given its other weights.
 
         (α + βt)²/(P + 2qt + rt²) has its maximum at t = (βP − αq)/(αr − βq) if that denominator is positive,
-        else far out on the side of β; of the allowed weights one next to it is best.
+        else at infinity with the sign of β; the best allowed weight is one of the two next to it.
         """
         now, rest = cards[:, j], cards.copy()
         rest[:, j] = 0.0
@@ -89,127 +88,127 @@ class Near:
         np.divide(beta * P - alpha * q, denominator, out=at, where=denominator > 0)
         above = np.clip(np.searchsorted(allowed, at), 1, len(allowed) - 1)
         t = np.array([now, allowed[above - 1], allowed[above]])
-        falls = _fall(alpha + beta * t, P + 2 * q * t + r * t**2)
-        return np.asarray(t[np.argmax(falls, axis=0), np.arange(len(cards))])
+        decreases = _decrease(alpha + beta * t, P + 2 * q * t + r * t**2)
+        return np.asarray(t[np.argmax(decreases, axis=0), np.arange(len(cards))])
 
 
-def _fall(along: FloatArray, curvature: FloatArray) -> FloatArray:
-    fall = np.zeros_like(along)
-    np.divide(along**2, 2.0 * curvature, out=fall, where=(along > 0) & (curvature > 0))
-    return fall
+def _decrease(along: FloatArray, curvature: FloatArray) -> FloatArray:
+    decrease = np.zeros_like(along)
+    np.divide(along**2, 2.0 * curvature, out=decrease, where=(along > 0) & (curvature > 0))
+    return decrease
 
 
-class Search:
-    """The best card: first by a second-order model of F around the real-valued weights, then by F itself.
+class CardSearch:
+    """Search for the best card: first by a second-order model of F around real-valued weights, then by F.
 
-    ``allowed`` holds the weights that each feature may have, rising; 0 is one of them.
+    ``allowed`` are the weights that each feature may have, ascending; 0 is one of them.
     """
 
     def __init__(self, objective: Objective, ridge: float, allowed: Sequence[FloatArray]) -> None:
         self.objective, self.ridge, self.allowed = objective, ridge, allowed
 
-    def best(self, real: FloatArray) -> Scaled:
-        """The card near real-valued weights that no change of one feature makes better."""
-        near = self._near(self.objective.evaluate(real))
-        rounded = self._rounded(real)
-        cards = self._distinct(np.vstack([self._searched(near, rounded), rounded]))
-        first = cards[np.argsort(-near.falls(cards), kind="stable")[:TRIED]]
-        best = min((self._scaled(d, near) for d in first), key=lambda scaled: scaled.value)
-        while (better := self._improved(best)) is not None:
+    def best(self, real: FloatArray) -> ScaledCard:
+        """A card near real-valued weights that no move of one weight improves."""
+        quadratic = self._quadratic(self.objective.evaluate(real))
+        rounded = self._round(real)
+        cards = self._distinct(np.vstack([self._descend(quadratic, rounded), rounded]))
+        first = cards[np.argsort(-quadratic.decreases(cards), kind="stable")[:MAX_EVALUATED]]
+        best = min((self._scale(d, quadratic) for d in first), key=lambda scaled: scaled.value)
+        while (better := self._improve(best)) is not None:
             best = better
         return best
 
-    def _rounded(self, real: FloatArray) -> FloatArray:
-        """The real weights times each of many scales, rounded to what is allowed."""
+    def _round(self, real: FloatArray) -> FloatArray:
+        """The real-valued weights times each of many scales, rounded to allowed weights."""
         used = np.flatnonzero(real).tolist()
         sizes = {j: np.abs(self.allowed[j][self.allowed[j] * real[j] > 0]) for j in used}
         least = min((size.min() / abs(real[j]) for j, size in sizes.items()), default=1.0)
         most = min((size.max() / abs(real[j]) for j, size in sizes.items()), default=1.0)
-        scales = np.geomspace(least / 2, max(CLIPPED * most, least), STARTS)
-        cards = np.zeros((STARTS, len(real)))
+        scales = np.geomspace(least / 2, max(MAX_SCALE_FACTOR * most, least), N_SCALES)
+        cards = np.zeros((N_SCALES, len(real)))
         for j in used:
             distance = np.abs(self.allowed[j] - scales[:, None] * real[j])
             cards[:, j] = self.allowed[j][np.argmin(distance, axis=1)]
         return cards
 
     def _distinct(self, cards: FloatArray) -> FloatArray:
-        """One card of each direction: that with the largest weights, whose neighbours are nearest to it."""
+        """One card per direction: the one with the largest weights, because its neighbours are closest."""
         shares = cards / [np.abs(allowed).max() for allowed in self.allowed]
         size = np.abs(shares).max(axis=1)
         order = np.argsort(-size, kind="stable")
         shares = shares[order] / np.maximum(size[order, None], np.finfo(np.float64).tiny)
         return cards[order[np.unique(shares.round(9), axis=0, return_index=True)[1]]]
 
-    def _searched(self, near: Near, start: FloatArray) -> FloatArray:
-        """Cards after changes of one weight at a time, as long as any lowers the second-order model."""
-        cards, fall = start.copy(), np.full(len(start), -1.0)
-        while np.any((now := near.falls(cards)) > fall * (1.0 + LEAST_GAIN)):
-            fall = now
+    def _descend(self, quadratic: CardQuadratic, start: FloatArray) -> FloatArray:
+        """Cards after changing one weight at a time as long as that lowers the second-order model."""
+        cards, decrease = start.copy(), np.full(len(start), -1.0)
+        while np.any((now := quadratic.decreases(cards)) > decrease * (1.0 + MIN_DECREASE)):
+            decrease = now
             for j, allowed in enumerate(self.allowed):
-                cards[:, j] = near.best_in_one(cards, j, allowed)
+                cards[:, j] = quadratic.best_weight(cards, j, allowed)
         return cards
 
-    def _improved(self, card: Scaled) -> Scaled | None:
-        """The first better card with one weight moved to its neighbour, or two; None if there is none.
+    def _improve(self, card: ScaledCard) -> ScaledCard | None:
+        """The first better card with one or two weights moved to a neighbouring value; None if there is none.
 
-        All moves of one weight are tried; of two, those that the second-order model promises most of.
+        All single moves are tried, and the double moves that are best in the second-order model.
         """
-        near, one = self._near(card.point), self._moves(card.places)
-        i, j = np.triu_indices(len(one), 1)
-        pairs = one[i] + one[j]
-        apart = np.count_nonzero(pairs, axis=1) == 2
-        singles, doubles = (self._weights(card.places + moves) for moves in (one, pairs[apart]))
-        falls = near.falls(doubles)
-        promising = np.flatnonzero(falls > near.falls(self._weights(card.places[None]))[0])
-        doubles = doubles[promising[np.argsort(-falls[promising], kind="stable")[: len(one)]]]
-        for d in [*singles[np.argsort(-near.falls(singles), kind="stable")], *doubles]:
-            scaled = self._scaled(d, near)
-            if scaled.value < card.value * (1.0 - LEAST_GAIN):
+        quadratic, moves = self._quadratic(card.point), self._moves(card.indices)
+        i, j = np.triu_indices(len(moves), 1)
+        pairs = moves[i] + moves[j]
+        double_moves = pairs[np.count_nonzero(pairs, axis=1) == 2]
+        singles, doubles = (self._weights(card.indices + steps) for steps in (moves, double_moves))
+        decreases = quadratic.decreases(doubles)
+        promising = np.flatnonzero(decreases > quadratic.decreases(self._weights(card.indices[None]))[0])
+        doubles = doubles[promising[np.argsort(-decreases[promising], kind="stable")[: len(moves)]]]
+        for d in [*singles[np.argsort(-quadratic.decreases(singles), kind="stable")], *doubles]:
+            scaled = self._scale(d, quadratic)
+            if scaled.value < card.value * (1.0 - MIN_DECREASE):
                 return scaled
         return None
 
-    def _moves(self, places: IntArray) -> IntArray:
-        """One row for each step of one weight to a neighbour."""
-        steps = np.vstack([-np.eye(len(places), dtype=np.int64), np.eye(len(places), dtype=np.int64)])
+    def _moves(self, indices: IntArray) -> IntArray:
+        """One row for each move of one weight to a neighbouring value."""
+        steps = np.vstack([-np.eye(len(indices), dtype=np.int64), np.eye(len(indices), dtype=np.int64)])
         last = np.array([len(allowed) - 1 for allowed in self.allowed])
-        return np.asarray(steps[((places + steps >= 0) & (places + steps <= last)).all(axis=1)])
+        return np.asarray(steps[((indices + steps >= 0) & (indices + steps <= last)).all(axis=1)])
 
-    def _scaled(self, d: FloatArray, near: Near) -> Scaled:
+    def _scale(self, d: FloatArray, quadratic: CardQuadratic) -> ScaledCard:
         """The best multiple of a card, by Newton's method.
 
-        Pairs that agree with the card leave the hinge as σ grows, so the curvature along σ falls: from the
-        left Newton's steps stop short of the minimum, and from the right one step leads to its left or to 0.
+        Pairs that agree with the card leave the hinge as σ grows, so the curvature along σ decreases: from
+        the left Newton steps do not overshoot, and from the right one step leads to the left or to 0.
         """
         along, square = self.objective.scores(d), float(d @ d)
-        sigma, slope, curvature = max(near.sigma(d), 0.0), 0.0, 1.0
-        for _ in range(MOST_STEPS):
+        sigma, slope, curvature = max(quadratic.sigma(d), 0.0), 0.0, 1.0
+        for _ in range(MAX_MULTIPLE_STEPS):
             sigma = max(sigma - slope / curvature, 0.0)
             point = self.objective.evaluate_scores(sigma * d, sigma * along)
             value = point.value + 0.5 * self.ridge * sigma**2 * square
             slope = self.objective.slope_along(point, along) + self.ridge * sigma * square
             curvature = self.objective.curvature_along(point, along) + self.ridge * square
-            if slope**2 <= 2.0 * SURE * value * curvature or (sigma == 0.0 and slope >= 0.0):
+            if slope**2 <= 2.0 * MULTIPLE_TOL * value * curvature or (sigma == 0.0 and slope >= 0.0):
                 break
-        return Scaled(self._places(d), sigma, value, point)
+        return ScaledCard(self._indices(d), sigma, value, point)
 
-    def _near(self, point: Point) -> Near:
-        everything = np.arange(self.objective.n_features)
-        A = self.objective.hessian(point, everything) + self.ridge * np.eye(len(everything))
+    def _quadratic(self, point: Point) -> CardQuadratic:
+        columns = np.arange(self.objective.n_features)
+        A = self.objective.hessian(point, columns) + self.ridge * np.eye(len(columns))
         slope = self.objective.gradient(point) + self.ridge * point.w
-        return Near(A @ point.w - slope, A)
+        return CardQuadratic(A @ point.w - slope, A)
 
-    def _places(self, d: FloatArray) -> IntArray:
+    def _indices(self, d: FloatArray) -> IntArray:
         return np.array([np.searchsorted(a, w) for a, w in zip(self.allowed, d, strict=True)], dtype=np.int64)
 
-    def _weights(self, places: IntArray) -> FloatArray:
-        """The weights at these places, row by row."""
-        return np.column_stack([allowed[places[:, j]] for j, allowed in enumerate(self.allowed)])
+    def _weights(self, indices: IntArray) -> FloatArray:
+        """Weights of each row of indices."""
+        return np.column_stack([allowed[indices[:, j]] for j, allowed in enumerate(self.allowed)])
 
 
 METHOD = "Scorecard"
-ROUND = (1, 2, 5)  # times a power of ten
-TOL = 1e-8  # relative gap of the real-valued weights
-NO_CARD = "no weights of the model's features rank the data better than none, so there is no scorecard"
+ROUND_DIGITS = (1, 2, 5)  # round numbers are these times a power of ten
+REAL_WEIGHTS_TOL = 1e-8  # relative gap
+NO_CARD = "no weights of the model's features lower the training objective, so there is no scorecard"
 
 
 def make_scorecard(
@@ -222,39 +221,41 @@ def make_scorecard(
 ) -> LinearModel:
     """Turn the features of a linear model into a scorecard: score = Σ_j points_j · (x_j / unit_j).
 
-    The weights of the features are fitted again to ``data``, with the ridge of the model's certificate (else
-    a thousandth of the mean curvature); then points and units are searched that come nearest to them in the
-    training objective. A feature that does best with 0 points leaves the card. The certificate bounds how far
-    the objective of the card is above that of the best real-valued weights.
+    The weights of the features are refitted to ``data`` with the ridge of the model's certificate (default: a
+    thousandth of the mean curvature); then a search finds points and units with a low training objective. A
+    feature whose best number of points is 0 is not on the card. The certificate bounds the difference between
+    the objective of the card and that of the best real-valued weights.
 
     Parameters
     ----------
     model : LinearModel or fitted ranker
-        Says which features, how they are filled and normalised, and which signs their weights must have.
+        Gives the features, their filling and normalisation, and the signs that their weights must have.
     data : Dataset
         The training data.
     levels : int
-        Points are whole numbers from −levels to levels; 1 to 99.
+        Points are integers from −levels to levels; 1 to 99.
     units : mapping of feature to number, optional
-        The units of these features. A feature of 0 and 1 has the unit 1; another gets the round number (1, 2
-        or 5 times a power of ten) next to its deviation within queries, or one of the two beside it.
+        Units of these features. By default, a feature with values 0 and 1 has the unit 1; others get the
+        round number (1, 2 or 5 times a power of ten) nearest to their standard deviation within queries, or
+        the next smaller or larger one.
     query_weight : array or mapping of query id to number, optional
-        One weight per query, in order of first appearance, or the weights of some; others weigh 1.
+        One weight per query, in order of first appearance, or the weights of some; the default is 1.
 
     Returns
     -------
     LinearModel
-        With a ``card``, weights points/unit of the features as they come, missing ones filled as before.
-        Only a normalisation within each query stays; points are then per unit of the normalised features.
+        A model with a ``card``, whose weights points/unit are for raw features; missing values are filled as
+        in the given model. If the model normalises within each query, so does the card, and points are per
+        unit of the normalised features.
     """
     check_levels(levels)
-    model = _checked(model, data)
+    model = _check(model, data)
     plain, scale = _unscaled(model)
     weight = query_weights(query_weight, data)
-    learned_from = {"train": fingerprint(data)}
+    fingerprints = {"train": fingerprint(data)}
     if weight is not None:
-        learned_from["query_weight"] = fingerprint_of_weights(weight)
-    data, weight = counted(data, weight)
+        fingerprints["query_weight"] = fingerprint_of_weights(weight)
+    data, weight = drop_zero_weight(data, weight)
     values = data.replace_features(plain.inputs(data), plain.names)
     signs = _signs(model, plain, data.feature_names)
     with single_threaded_blas():
@@ -262,12 +263,13 @@ def make_scorecard(
         ridge, start = _ridge(model, objective), np.zeros(len(scale))
         if not ridge:
             raise DataError(None, None, NO_CARD)
-        real = fit_set(objective, range(len(scale)), start, ridge, signs if signs.any() else None, TOL)
-        choices = list(map(_choices, _units(values, units or {}), repeat(levels), signs))
-        allowed = [one.weights * s for one, s in zip(choices, scale, strict=True)]
-        best = Search(objective, ridge, allowed).best(real.w)
-    written = [one.written[place] for one, place in zip(choices, best.places, strict=True)]
-    card, divisor = _card(plain.names, written, levels)
+        fit_signs = signs if signs.any() else None
+        real = fit_set(objective, range(len(scale)), start, ridge, fit_signs, REAL_WEIGHTS_TOL)
+        on_card = list(map(_allowed_weights, _units(values, units or {}), repeat(levels), signs))
+        allowed = [one.weights * s for one, s in zip(on_card, scale, strict=True)]
+        best = CardSearch(objective, ridge, allowed).best(real.w)
+    entries = [one.entries[index] for one, index in zip(on_card, best.indices, strict=True)]
+    card, divisor = _card(plain.names, entries, levels)
     if not (card.points and best.sigma):
         raise DataError(None, None, NO_CARD)
     gap = max(0.0, best.value + objective.value_error(best.point) - (real.objective - real.gap))
@@ -291,28 +293,25 @@ def make_scorecard(
             "ridge": ridge,
             "scale": best.sigma * divisor,
         },
-        data=learned_from,
+        data=fingerprints,
         chosen_by=model.chosen_by,
         card=card,
     )
 
 
-# --- What is given ---------------------------------------------------------------------------------------
-
-
-def _checked(given: Any, data: Any) -> LinearModel:
-    model = linear_model(given, "so it has no weights to turn into points")
+def _check(model_or_ranker: Any, data: Any) -> LinearModel:
+    model = as_linear_model(model_or_ranker, "so it has no weights to turn into points")
     if not isinstance(data, Dataset):
         raise ParameterError("data", data, "must be a Dataset; give Dataset(X, y, qid)")
     if model.card is not None:
-        raise ParameterError("model", given, "is a scorecard; give the model that it was made from")
+        raise ParameterError("model", model_or_ranker, "is a scorecard; use the model it was made from")
     if not model.weights.any():
-        raise ParameterError("model", given, "must use at least one feature")
+        raise ParameterError("model", model_or_ranker, "must use at least one feature")
     return model
 
 
 def _unscaled(model: LinearModel) -> tuple[LinearModel, FloatArray]:
-    """The features in use without scales of all data, and these scales (1 without)."""
+    """(the model of the features in use without learned scales, these scales; 1 if there are none)."""
     terms = tuple(term for term in model.terms if term.weight)
     preparation = model.preparation.of([term.name for term in terms])
     normalisation = preparation.normalisation
@@ -323,73 +322,72 @@ def _unscaled(model: LinearModel) -> tuple[LinearModel, FloatArray]:
 
 
 def _signs(model: LinearModel, plain: LinearModel, names: Sequence[str]) -> FloatArray:
-    """The signs that the model's parameters demand of the weights, 0 where either will do.
+    """Signs of the weights that the model's parameters require; 0: either.
 
-    ``names`` are those of the data, which patterns match.
+    Patterns are matched against ``names``, the feature names of the data.
     """
     signs = named_signs(model.parameters.get("signs") or {}, names)
     return np.array([as_sign(signs.get(term.name, 0), term.name) for term in plain.terms])
 
 
 def _ridge(model: LinearModel, objective: Objective) -> float:
-    """That of the certificate, else that of forward selection, which is 0 if features differ in no pair."""
-    known = model.certificate.get("ridge")
-    if isinstance(known, int | float) and known > 0:
-        return float(known)
+    """The ridge of the certificate, else that of forward selection; 0 if no feature varies within a query."""
+    ridge = model.certificate.get("ridge")
+    if isinstance(ridge, int | float) and ridge > 0:
+        return float(ridge)
     return ForwardSearch(objective, objective.varies).ridge
 
 
-# --- What a card may say ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
-class Choices:
-    """The weights that a feature may have on a card, rising, and how each is ``written``: (points, unit)."""
+class AllowedWeights:
+    """The weights that a feature may have on a card, ascending, and the entry of each: (points, unit)."""
 
     weights: FloatArray
-    written: tuple[tuple[int, float], ...]
+    entries: tuple[tuple[int, float], ...]
 
 
-def _choices(units: Sequence[float], levels: int, sign: float) -> Choices:
-    """Every number of points with every unit; the first of the units that gives a weight writes it."""
-    found: dict[Fraction, tuple[int, float]] = {}
+def _allowed_weights(units: Sequence[float], levels: int, sign: float) -> AllowedWeights:
+    """Every number of points with every unit; equal weights use the first unit."""
+    entries: dict[Fraction, tuple[int, float]] = {}
     for unit in units:
         for points in range(1, levels + 1):
-            found.setdefault(exact_weight(points, unit), (points, unit))
-    up = [(float(weight), *found[weight]) for weight in sorted(found)] if sign >= 0 else []
-    down = [(-float(weight), -found[weight][0], found[weight][1]) for weight in sorted(found)]
-    rows = [*(reversed(down) if sign <= 0 else ()), (0.0, 0, units[0]), *up]
-    return Choices(np.array([row[0] for row in rows]), tuple((points, unit) for _, points, unit in rows))
+            entries.setdefault(exact_weight(points, unit), (points, unit))
+    positive = [(float(weight), *entries[weight]) for weight in sorted(entries)] if sign >= 0 else []
+    negative = [(-float(weight), -entries[weight][0], entries[weight][1]) for weight in sorted(entries)]
+    rows = [*(reversed(negative) if sign <= 0 else ()), (0.0, 0, units[0]), *positive]
+    return AllowedWeights(
+        np.array([row[0] for row in rows]), tuple((points, unit) for _, points, unit in rows)
+    )
 
 
-def _units(data: Dataset, given: Mapping[str, float]) -> list[list[float]]:
-    """The units that each feature may have, the most natural first."""
-    for name in given:
+def _units(data: Dataset, fixed: Mapping[str, float]) -> list[list[float]]:
+    """The units that each feature may have, the preferred one first."""
+    for name in fixed:
         if name not in data.feature_names:
-            features = shortened(data.feature_names, SHOWN_NAMES)
-            raise ParameterError("units", given, f"the model does not use {name!r}; it uses {features}")
+            features = short_list(data.feature_names, MAX_SHOWN_NAMES)
+            raise ParameterError("units", fixed, f"the model does not use {name!r}; it uses {features}")
     spread = learn_normalisation(data, "within_z").scale
-    return [_units_of(*column, given) for column in zip(data.feature_names, data.X.T, spread, strict=True)]
+    return [_units_of(*column, fixed) for column in zip(data.feature_names, data.X.T, spread, strict=True)]
 
 
-def _units_of(name: str, values: FloatArray, spread: float, given: Mapping[str, float]) -> list[float]:
-    if name in given:
-        return [as_unit(given[name], name)]
+def _units_of(name: str, values: FloatArray, spread: float, fixed: Mapping[str, float]) -> list[float]:
+    if name in fixed:
+        return [as_unit(fixed[name], name)]
     return [1.0] if np.isin(values, (0.0, 1.0)).all() else _round_units(name, spread)
 
 
 def _round_units(name: str, spread: float) -> list[float]:
-    """The round number nearest to a spread, and the two beside it, by their distance from that one."""
+    """The round number nearest to a spread, then its two neighbours by distance from it."""
     power = math.floor(math.log10(as_unit(spread, name)))
-    numbers = [float(f"{digit}e{power + more}") for more in (-1, 0, 1) for digit in ROUND]
+    numbers = [float(f"{digit}e{power + shift}") for shift in (-1, 0, 1) for digit in ROUND_DIGITS]
     nearest = min(numbers, key=lambda number: abs(math.log(number / spread)))
-    place = numbers.index(nearest)
-    return sorted(numbers[place - 1 : place + 2], key=lambda number: abs(math.log(number / nearest)))
+    index = numbers.index(nearest)
+    return sorted(numbers[index - 1 : index + 2], key=lambda number: abs(math.log(number / nearest)))
 
 
-def _card(names: Sequence[str], written: Sequence[tuple[int, float]], levels: int) -> tuple[Card, int]:
-    """The features that have points, in lowest terms, and what all points were divided by."""
-    divisor = max(1, math.gcd(*(points for points, _ in written)))
-    used = {name: (points, unit) for name, (points, unit) in zip(names, written, strict=True) if points}
+def _card(names: Sequence[str], entries: Sequence[tuple[int, float]], levels: int) -> tuple[Card, int]:
+    """(card of the features with points in lowest terms, the common divisor of the points)."""
+    divisor = max(1, math.gcd(*(points for points, _ in entries)))
+    used = {name: (points, unit) for name, (points, unit) in zip(names, entries, strict=True) if points}
     points = {name: points // divisor for name, (points, _) in used.items()}
     return Card(levels, points, {name: unit for name, (_, unit) in used.items()}), divisor

@@ -1,4 +1,4 @@
-"""Refit from a previous model: keep its features unless others are better, and report what changed."""
+"""Refit from a previous model: keep its features unless others are better; report the changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ranksieve.choice.families import (
     Family,
     FamilyTask,
     ForwardSearches,
-    by_size,
+    family_by_size,
     l1_family,
 )
 from ranksieve.choice.forward import ForwardSearch
@@ -33,13 +33,13 @@ from ranksieve.penalties import L1, SlopedPenalty
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers import Problem, ProxNewton, Result
 
-ROUNDING = 1e-9  # of a metric that is a mean over ties and dealings of folds
-SHOWN_QUERIES = 10
+METRIC_ROUNDING = 1e-9  # of a metric that is a mean over tied rankings and repeats of cross-validation
+MAX_EXTREMES = 10
 
 
 @dataclass(frozen=True)
 class FeatureChange:
-    """A feature and its weights in the model before and in the new one; None where it is not in use."""
+    """A feature and its weights in the previous and in the new model; None: not used."""
 
     feature: str
     before: float | None
@@ -53,13 +53,13 @@ class FeatureChange:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What changed from the model before to the new one.
+    """Changes from the previous model to the new one.
 
-    ``features`` come by falling weight. Weights are per raw unit of the feature if ``raw``, else per
-    normalised one. ``before`` and ``after`` are the metric of each held-out query: of the model before as it
-    was, and of the new one fitted without that query. They are empty if the model before cannot rank these
-    data; ``unmeasured`` says why. ``seen`` says that the model before was fitted on these queries, so its
-    values are too high.
+    ``features`` are in order of descending weight. Weights are per unit of the raw feature if ``raw``, else
+    per unit of the normalised one. ``before`` and ``after`` are the metric of each held-out query: of the
+    previous model, and of the new one fitted without that query. They are empty if the previous model cannot
+    rank these data; ``unmeasured`` is the reason. ``seen``: the previous model was fitted to these queries,
+    so its values are too high.
     """
 
     features: tuple[FeatureChange, ...]
@@ -74,26 +74,26 @@ class Changes:
 
     @property
     def won(self) -> int:
-        """Queries that the new model ranks better."""
-        return int(np.count_nonzero(self.after - self.before > ROUNDING))
+        """Number of queries that the new model ranks better."""
+        return int(np.count_nonzero(self.after - self.before > METRIC_ROUNDING))
 
     @property
     def lost(self) -> int:
-        """Queries that it ranks worse."""
-        return int(np.count_nonzero(self.before - self.after > ROUNDING))
+        """Number of queries that the new model ranks worse."""
+        return int(np.count_nonzero(self.before - self.after > METRIC_ROUNDING))
 
     @property
     def gain(self) -> tuple[float, float, float]:
-        """(mean, low, high) of the difference of the metric, with its 95 % interval over queries."""
+        """(mean, low, high): mean difference of the metric and its 95 % confidence interval over queries."""
         return interval(self.after - self.before)
 
-    def extremes(self, most: int = SHOWN_QUERIES) -> list[tuple[Any, float, float]]:
-        """The queries that lost and that won most: (id, metric before, metric after), the most lost first."""
+    def extremes(self, most: int = MAX_EXTREMES) -> list[tuple[Any, float, float]]:
+        """(id, metric before, metric after) of the queries with the largest changes; see `most_changed`."""
         return most_changed(self.query_ids, self.before, self.after, most)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "features": [{**asdict(one), "status": one.status} for one in self.features],
             "raw_weights": self.raw,
             "metric": self.metric,
@@ -101,7 +101,7 @@ class Changes:
         }
         if len(self.after):
             gain, low, high = self.gain
-            found |= {
+            content |= {
                 "mean_before": float(self.before.mean()),
                 "mean_after": float(self.after.mean()),
                 "gain": gain,
@@ -116,38 +116,38 @@ class Changes:
                     for query, before, after in self.extremes()
                 ],
             }
-        return found
+        return content
 
 
 def most_changed(
     query_ids: AnyArray, before: FloatArray, after: FloatArray, most: int
 ) -> list[tuple[Any, float, float]]:
-    """The queries whose value fell most, at most so many, then those whose value rose most, by the change."""
+    """The ``most`` queries with the largest decrease and those with the largest increase, by change."""
     gain, ids = after - before, query_ids.tolist()
     order = np.argsort(gain, kind="stable").tolist()
-    lost = [k for k in order[:most] if gain[k] < -ROUNDING]
-    won = [k for k in order[-most:] if gain[k] > ROUNDING]
+    lost = [k for k in order[:most] if gain[k] < -METRIC_ROUNDING]
+    won = [k for k in order[-most:] if gain[k] > METRIC_ROUNDING]
     return [(ids[k], float(before[k]), float(after[k])) for k in (*lost, *won)]
 
 
 def find_changes(
     old: LinearModel,
     new: LinearModel,
-    held: Sequence[Dataset],
+    held_out: Sequence[Dataset],
     validation: Validation,
     chosen: int,
     seen: bool,
 ) -> Changes:
-    """What changed, measured on the queries that the new model was ``chosen`` on among those of its family.
+    """Compare two models on the held-out queries of the choice; the new one is ``chosen`` in its family.
 
-    ``held`` are the data of these queries, in order.
+    ``held_out`` are the data sets of these queries, in the order of ``validation``.
     """
     raw = not (old.per_query or new.per_query)
     weights = [
         dict(zip(m.names, (m.folded() if raw else m).weights.tolist(), strict=True)) for m in (old, new)
     ]
     names = sorted({*weights[0], *weights[1]}, key=lambda name: -max(abs(w.get(name, 0.0)) for w in weights))
-    before, unmeasured = _values(old, held, validation)
+    before, unmeasured = _values(old, held_out, validation)
     return Changes(
         tuple(FeatureChange(name, *(w.get(name) for w in weights)) for name in names),
         raw,
@@ -161,24 +161,24 @@ def find_changes(
     )
 
 
-def _values(model: LinearModel, held: Sequence[Dataset], by: Validation) -> tuple[FloatArray, str]:
-    """The metric of each query that has one; or none, and why the model cannot rank the data."""
+def _values(model: LinearModel, held_out: Sequence[Dataset], by: Validation) -> tuple[FloatArray, str]:
+    """(metric of each query that has one, ""), or (empty, reason) if the model cannot rank the data."""
     try:
-        scores = [model.predict(data) for data in held]
+        scores = [model.predict(data) for data in held_out]
     except ValueError as error:
         return np.empty(0), str(error)
-    found = [
+    per_query = [
         evaluate(one, data, [by.metric], by.profile).per_query[by.metric]
-        for one, data in zip(scores, held, strict=True)
+        for one, data in zip(scores, held_out, strict=True)
     ]
-    values = np.concatenate(found)
+    values = np.concatenate(per_query)
     return np.asarray(values[~np.isnan(values)]), ""
 
 
-AS_BEFORE = "as before"  # ends the label of the family that has the features of the previous model
+PREVIOUS_SUFFIX = "as before"  # of the label of the family with the previous features
 COARSE_ALPHAS = 10  # points of the path that the previous features are compared with
-SHRUNK = (PATH, "log")  # families whose models have an ℓ1
-MORE = 3  # features that may join the previous ones
+L1_FAMILIES = (PATH, "log")
+MAX_ADDED_FEATURES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,24 +190,25 @@ class Previous:
     label: str
 
     def slopes(self) -> Slopes:
-        """Those of the penalty, infinite for other features."""
-        own = self.penalty.slopes(len(self.used))
-        return Slopes(np.where(self.used, own.up, np.inf), np.where(self.used, own.down, np.inf), own.ridge)
+        """Slopes of the penalty, infinite for other features."""
+        all_ = self.penalty.slopes(len(self.used))
+        up, down = (np.where(self.used, slope, np.inf) for slope in (all_.up, all_.down))
+        return Slopes(up, down, all_.ridge)
 
 
 def as_model(previous: Any) -> LinearModel:
-    """A linear model, or that of a fitted ranker or of a file."""
+    """The linear model given as a model, a fitted ranker or a file."""
     model = load_model(previous) if isinstance(previous, str | os.PathLike) else model_of(previous)
     if not isinstance(model, LinearModel):
         reason = "must be a linear model, a ranker that has one, or a model file"
         raise ParameterError("previous", previous, reason)
     if not model.terms:
-        raise ParameterError("previous", previous, "the model uses no feature to start from")
+        raise ParameterError("previous", previous, "the model must use at least one feature")
     return model
 
 
-def short_name(model: LinearModel) -> str:
-    """A short name for what a model computes."""
+def model_digest(model: LinearModel) -> str:
+    """Short hash of everything that determines the scores of a model."""
     content = json.dumps(
         [model.to_dict()[part] for part in ("terms", "intercept", "normalisation", "missing")]
     )
@@ -215,7 +216,7 @@ def short_name(model: LinearModel) -> str:
 
 
 def previous_features(model: LinearModel, task: FamilyTask) -> Previous | None:
-    """What a fit starts with; None if none of the model's features can be used."""
+    """The features and penalty a fit starts from; None if none of the model's features can be used."""
     names, budget = set(model.names), task.budget
     used = np.array([name in names for name in task.names]) & budget.usable
     if not used.any():
@@ -223,33 +224,34 @@ def previous_features(model: LinearModel, task: FamilyTask) -> Previous | None:
     certificate, penalty = model.certificate, task.penalty
     family = str(certificate.get("family", "")).partition(" ")[0]
     alpha, ridge = certificate.get("alpha"), certificate.get("ridge")
-    if family in SHRUNK and alpha is not None and isinstance(penalty, L1):
-        stated: Mapping[str, Any] = certificate.get("weights", {})
-        weights = np.array([float(stated.get(name, 1.0)) for name in task.names])
-        return Previous(used, replace(penalty, alpha=float(alpha), weights=weights), f"{family} {AS_BEFORE}")
+    if family in L1_FAMILIES and alpha is not None and isinstance(penalty, L1):
+        l1_weights: Mapping[str, Any] = certificate.get("weights", {})
+        weights = np.array([float(l1_weights.get(name, 1.0)) for name in task.names])
+        same_penalty = replace(penalty, alpha=float(alpha), weights=weights)
+        return Previous(used, same_penalty, f"{family} {PREVIOUS_SUFFIX}")
     mu = ForwardSearch(task.objective, budget.usable).ridge if ridge is None else float(ridge)
-    return Previous(used, task.ridge(mu), f"refitted {AS_BEFORE}")
+    return Previous(used, task.ridge(mu), f"refitted {PREVIOUS_SUFFIX}")
 
 
 def first_families(
     task: FamilyTask, held_out: HeldOut, budget: Budget, previous: Previous
 ) -> tuple[Family, ...] | None:
-    """The previous features, these and a few more, and the points of a coarse path.
+    """Three families: the previous features, these and a few more, and a coarse path.
 
-    None if one of the others is better than the previous features by more than chance.
+    None if another candidate is significantly better than the previous features.
     """
-    same = same_family(task, previous).measured(held_out)
+    same = previous_family(task, previous).with_validation(held_out)
     if not budget.allows(same.coefs).all():
         return None
     coarse = replace(task, n_alphas=COARSE_ALPHAS, window=1)
-    others = [l1_family(coarse), more_family(task, previous)]
-    families = (same, *(family.measured(held_out) for family in others if family is not None))
+    others = [l1_family(coarse), extended_family(task, previous)]
+    families = (same, *(family.with_validation(held_out) for family in others if family is not None))
     values = smoothed_values(families)[allowed(families, budget)]
     return families if tied_with(values, int(np.argmax(values.mean(axis=1))))[0] else None
 
 
-def same_family(task: FamilyTask, previous: Previous) -> Family:
-    """The previous features, fitted to these data, as a family of one model."""
+def previous_family(task: FamilyTask, previous: Previous) -> Family:
+    """The previous features fitted to these data, as a family of one model."""
     problem = Problem(task.objective, previous.penalty, usable=previous.used)
     result, fold_coefs = ProxNewton(task.tol).solve(problem, None), None
     if task.folds is not None:
@@ -257,13 +259,14 @@ def same_family(task: FamilyTask, previous: Previous) -> Family:
     return Family(previous.label, [Candidate.of(result, previous.penalty, fold_coefs)])
 
 
-def more_family(task: FamilyTask, previous: Previous) -> Family | None:
+def extended_family(task: FamilyTask, previous: Previous) -> Family | None:
     """The previous features and a few more, by forward selection."""
     n_used, limit = int(np.count_nonzero(previous.used)), task.budget.max_features
-    most = n_used + MORE if limit is None else min(limit, n_used + MORE)
+    most = n_used + MAX_ADDED_FEATURES if limit is None else min(limit, n_used + MAX_ADDED_FEATURES)
     budget, searches = replace(task.budget, must_have=previous.used), ForwardSearches(task)
 
     def select(fold: int | None) -> list[Result]:
         return searches[fold].path(most, budget)
 
-    return by_size("forward from those before", task, select(None), searches[None].ridge, most, 1, select)
+    label, ridge = "forward from those before", searches[None].ridge
+    return family_by_size(label, task, select(None), ridge, most, 1, select)

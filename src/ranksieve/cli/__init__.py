@@ -1,6 +1,6 @@
 """The command line: one module per command.
 
-Help lists the commands in the order of these imports; at its top no module imports a later one.
+``--help`` lists the commands in the order of these imports; no module imports a later one at its top.
 """
 
 # isort: off

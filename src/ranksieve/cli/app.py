@@ -1,7 +1,7 @@
 """The application that commands register with.
 
-Command modules avoid slow imports so that ``--help`` stays fast: they import them inside functions, or
-through the names of ``ranksieve`` itself, which are loaded when they are first used.
+Command modules avoid slow imports so that ``--help`` stays fast: they import heavy packages inside functions
+or through ``ranksieve``, which loads its names on first use.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ranksieve._version import __version__
-from ranksieve.cli.output import end_orderly, leave_soon_if_ended, open_streams, run_command
+from ranksieve.cli.output import force_exit_after_signal, open_streams, raise_on_signals, run_command
 
-CYCLE_SEARCH = 50_000  # new objects before Python looks for cycles; with its own 700 a tenth of a short run
+GC_THRESHOLD = 50_000  # Python's default of 700 costs a tenth of a short run
 
 
 class Commands(TyperGroup):
-    """Commands whose failures become one sentence; without a command, the help."""
+    """The commands; reports errors as one sentence, and shows the help if no command is named."""
 
     option_names: dict[str, str]
 
     def main(self, args: Any = None, prog_name: str | None = None, **_: Any) -> Any:  # type: ignore[override]
-        given = list(sys.argv[1:] if args is None else args)
+        arguments = list(sys.argv[1:] if args is None else args)
         self.option_names = {}
 
         def call() -> None:
-            with self.make_context(prog_name or "ranksieve", given) as context:
+            with self.make_context(prog_name or "ranksieve", arguments) as context:
                 self.invoke(context)
 
         sys.exit(run_command(call, self.option_names))
 
 
-RENAMED = {  # options that have another name than the parameter they set
+RENAMED = {  # options whose name differs from the parameter they set
     "qid": "--qid-column",
     "label": "--label-column",
     "doc_id": "--doc-column",
@@ -53,14 +53,14 @@ SECTIONS = ("Arguments", "Subject", "Data", "Columns", "Budget", "Model", "Compu
 
 
 class Command(TyperCommand):
-    """A command whose help has sections, and whose errors name its options."""
+    """A command with sections in its help and option names in its errors."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in SECTIONS}
-        for given in self.get_params(ctx):
-            if record := given.get_help_record(ctx):
-                section = getattr(given, "rich_help_panel", None) or "Options"
-                section = "Arguments" if given.param_type_name == "argument" else section
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                section = getattr(parameter, "rich_help_panel", None) or "Options"
+                section = "Arguments" if parameter.param_type_name == "argument" else section
                 name = re.sub(r" <\S+>$", "", record[0])
                 text = re.sub(r"default: \((.*)\)(?=[;\]])", r"default: \1", record[1])
                 sections[section].append((name, text))
@@ -71,15 +71,15 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         names, commands = ctx.parent.command.option_names, ctx.parent.command.commands
-        names |= commands["fit"].options()  # in "fit with …" of another command
+        names |= commands["fit"].options()  # errors of other commands may refer to fit
         names |= self.options(ctx.params.get("settings") or ())
         return super().invoke(ctx)
 
     def options(self, settings: Sequence[str] = ()) -> dict[str, str]:
-        """The option that sets each parameter; ``settings`` are those of --set."""
-        flags = [[flag for flag in given.opts if flag.startswith("--")] for given in self.params]
+        """Map parameters to the options that set them; ``settings`` are the values of --set."""
+        flags = [[flag for flag in one.opts if flag.startswith("--")] for one in self.params]
         named = zip(self.params, flags, strict=True)
-        options = {str(given.name): group[0] if group else str(given.metavar) for given, group in named}
+        options = {str(one.name): group[0] if group else str(one.metavar) for one, group in named}
         options |= {flag[2:].replace("-", "_"): group[0] for group in flags for flag in group}
         options |= {name: flag for name, flag in RENAMED.items() if [flag] in flags}
         return options | {name: f"--set {name}" for name, *_ in (text.split("=") for text in settings)}
@@ -98,20 +98,20 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the ``ranksieve`` command."""
-    end_orderly()
+    raise_on_signals()
     open_streams()
-    gc.set_threshold(CYCLE_SEARCH)
+    gc.set_threshold(GC_THRESHOLD)
     try:
         app(prog_name="ranksieve")
     except SystemExit as end:
-        leave_soon_if_ended(end.code)
+        force_exit_after_signal(end.code)
         raise
     finally:
-        gc.freeze()  # a process that ends need not search its modules for cycles: 0.3 s
+        gc.freeze()  # skip the final garbage collection (saves 0.3 s)
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command; the examples end its help text."""
+    """Register a function as a command; its help ends with the examples."""
     epilog = "\b\nFor example:\n" + "\n".join(f"  {example}" for example in examples)
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -122,9 +122,9 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 
 def with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The function, taking the fields of its dataclass parameters in place of the dataclasses.
+    """Replace dataclass parameters of a function by the fields of the dataclasses.
 
-    For ``f(x: int, data: FitData)`` it is ``g(*, x: int, train: …, valid: …)``, which calls
+    ``f(x: int, data: FitData)`` becomes ``g(*, x: int, train: …, valid: …)``, which calls
     ``f(x=x, data=FitData(train=train, valid=valid))``.
     """
     signature = inspect.signature(function, eval_str=True)
@@ -138,17 +138,17 @@ def with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
             flat.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
     @wraps(function)
-    def assembled(**given: Any) -> None:
+    def call_with_groups(**values: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        function(**given)
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        function(**values)
 
-    assembled.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
-    return assembled
+    call_with_groups.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
+    return call_with_groups
 
 
 def _parameters(group: Any) -> Iterator[inspect.Parameter]:
-    """The fields of a dataclass as parameters of a function."""
+    """Convert the fields of a dataclass to keyword parameters."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
         default = field.default if field.default_factory is MISSING else field.default_factory()
@@ -160,8 +160,8 @@ def _parameters(group: Any) -> Iterator[inspect.Parameter]:
         )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"ranksieve {__version__}")
         raise typer.Exit
 
@@ -169,10 +169,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def ranksieve(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Learn accurate rankers from few features, with a proof of optimality for every fit.
 
-    Start with "ranksieve demo"; "ranksieve COMMAND --help" explains a command with examples.
+    Start with "ranksieve demo". "ranksieve COMMAND --help" explains a command and shows examples.
     """

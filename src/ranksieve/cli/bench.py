@@ -1,4 +1,4 @@
-"""ranksieve bench: any methods on a folder of LETOR folds, or on a data file split into folds."""
+"""ranksieve bench: compare methods on LETOR folds, or on a data file split into folds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import typer
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import emit_json, exit_code, how_ended, progress, say, table, words
+from ranksieve.cli.output import (
+    emit_json,
+    exit_code,
+    interruption_text,
+    print_stderr,
+    print_text,
+    progress,
+    table,
+)
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -20,10 +28,10 @@ SHOWN_TABLES = ("accuracy", "significance", "times")
 
 
 Baseline = Annotated[
-    opt.Text, opt.value("Model", "METHOD", "The method that others are compared with.", "ranksvm")
+    opt.Text, opt.value("Model", "METHOD", "The method to compare the others with.", "ranksvm")
 ]
 MIXED_LABELS = "letor for LETOR folds with labels up to 2, else standard"
-METHODS_HELP = 'Methods, or all; "ranksieve methods" lists them.'
+METHODS_HELP = 'Methods to compare, or all; "ranksieve methods" lists them.'
 SEEDS = "3; 5 for minbatsrank; 1 with the fast grid"
 
 
@@ -33,29 +41,37 @@ SEEDS = "3; 5 for minbatsrank; 1 with the fast grid"
 )
 def bench(
     *,
-    root: Annotated[str, opt.argument("DATA", "A folder of LETOR collections, one of them, or a data file.")],
-    data_sets: Annotated[opt.Text, opt.value("Data", "A,B,…", "Collections in DATA.", "all")] = None,
-    normalise: Annotated[str, opt.NORMALISE] = "auto",
-    missing: Annotated[str, opt.MISSING] = "auto",
+    root: Annotated[
+        str, opt.argument("DATA", "A LETOR collection, a folder of collections, or a data file.")
+    ],
+    data_sets: Annotated[opt.Text, opt.value("Data", "A,B,…", "Collections in DATA to use.", "all")] = None,
+    normalise: Annotated[str, opt.NORMALISE_OPTION] = "auto",
+    missing: Annotated[str, opt.MISSING_OPTION] = "auto",
     methods: Annotated[
-        opt.Text, opt.value("Model", "A,B,…", METHODS_HELP, "sparse ones and some baselines")
+        opt.Text, opt.value("Model", "A,B,…", METHODS_HELP, "the sparse methods and some baselines")
     ] = None,
     grid: Annotated[
-        str, opt.value("Model", "NAME", "paper: the parameters of the papers; fast: a few of them.")
+        str, opt.value("Model", "NAME", "paper: the grids of the papers; fast: a few points of them.")
     ] = "paper",
-    metric: Annotated[opt.Text, opt.value("Model", "NAME", "Metric to select by.", "the papers'")] = None,
+    metric: Annotated[
+        opt.Text, opt.value("Model", "NAME", "Metric to select by.", "as in the papers")
+    ] = None,
     profile: Annotated[opt.Text, opt.value("Model", "NAME", opt.PROFILE_HELP, MIXED_LABELS)] = None,
-    n_seeds: Annotated[int | None, opt.value("Model", "N", "Runs of random methods.", SEEDS, min=1)] = None,
+    n_seeds: Annotated[
+        int | None, opt.value("Model", "N", "Seeds for each method with randomness.", SEEDS, min=1)
+    ] = None,
     baseline: Baseline = None,
-    n_jobs: Annotated[int | None, opt.value("Computing", "N", "Processes.", "one per core", min=1)] = None,
-    output: Annotated[str, opt.written("DIR", "The folder of results; may hold earlier ones.")],
+    n_jobs: Annotated[
+        int | None, opt.value("Computing", "N", "Number of processes.", "one per core", min=1)
+    ] = None,
+    output: Annotated[str, opt.output_option("DIR", "Folder for the results; may contain earlier ones.")],
     as_json: opt.Json = False,
 ) -> None:
     """Compare methods over folds.
 
-    Fits every point of the grids on the training queries, selects on the validation queries and measures on
-    the test queries, over all folds; a single data file is split into five folds. Each finished fit is saved:
-    to continue an interrupted run, repeat the command.
+    In each fold, fits every point of the grids to the training queries, selects on the validation queries and
+    evaluates on the test queries. A single data file is split into five folds. Each finished fit is saved; to
+    resume an interrupted run, repeat the command.
     """
     from ranksieve._parallel import available_threads
     from ranksieve.experiment.benching import DEFAULT_METHODS
@@ -65,7 +81,7 @@ def bench(
     if methods is not None:
         names = methods if methods == "all" else opt.comma_separated(methods)
     if baseline is not None and baseline not in (METHODS if names == "all" else names):
-        raise ParameterError("baseline", baseline, "is not among the methods; add it to `methods`")
+        raise ParameterError("baseline", baseline, "is not one of the methods; add it to `methods`")
     try:
         with progress("fitting") as bar:
             results = rs.bench(
@@ -74,25 +90,29 @@ def bench(
                 n_seeds=n_seeds, n_jobs=n_jobs or available_threads(), progress=bar,
             )  # fmt: skip
     except KeyboardInterrupt as error:
-        say(f"{how_ended(error)}; finished fits are kept in {output}, the same command goes on from there")
+        print_stderr(
+            f"{interruption_text(error)}; finished fits are kept in {output}; repeat the command to resume"
+        )
         raise typer.Exit(exit_code(error)) from None
     show_tables(results, baseline, as_json)
     if not as_json:
-        words(f"All results are in {output}; for a page: ranksieve tables {output} --report report.html")
+        print_text(
+            f"Results are in {output}. To write a page: ranksieve tables {output} --report report.html"
+        )
 
 
 def warn_of_unfinished(results: Results) -> list[str]:
-    """Warn about methods without all folds, which are left out; gives the sentences."""
-    from ranksieve.experiment.tables import unfinished_sentences
+    """Warn about methods with unfinished folds, which are left out; return the warnings."""
+    from ranksieve.experiment.tables import unfinished_messages
 
-    sentences = unfinished_sentences(results)
+    sentences = unfinished_messages(results)
     for sentence in sentences:
-        say(f"warning: {sentence}")
+        print_stderr(f"warning: {sentence}")
     return sentences
 
 
 def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
-    """Tables on the terminal, or all of them as JSON; warns about unfinished methods."""
+    """Print the main tables, or all of them as JSON; warn about unfinished methods."""
     from ranksieve.experiment.tables import all_tables, json_table
 
     tables, unfinished = all_tables(results, baseline), warn_of_unfinished(results)
@@ -104,4 +124,4 @@ def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
             cells = [[f"{c.text}{c.marks}" for c in row] for row in one.rows]
             bold = [[c.bold for c in row] for row in one.rows]
             table(one.columns, cells, one.title, bold)
-            words(one.note)
+            print_text(one.note)

@@ -1,4 +1,4 @@
-"""ranksieve compare: whether rankings differ, query by query."""
+"""ranksieve compare: paired tests of rankings over queries."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.evaluate import measure, show_measures
-from ranksieve.cli.output import table, words
+from ranksieve.cli.fit_output import CHANGED_QUERIES_SHOWN
+from ranksieve.cli.output import print_text, table
 from ranksieve.errors import DataError, lookup
 
 if TYPE_CHECKING:
     from ranksieve.metrics import Evaluation
     from ranksieve.metrics.significance import Alternative, Comparison
 
-TWO = 2
-SHOWN_QUERIES = 3
 ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "greater"}
 
 
@@ -30,23 +29,23 @@ ALTERNATIVES: dict[str, Alternative] = {"two-sided": "two-sided", "greater": "gr
 def compare(
     *,
     files: Annotated[
-        list[str], opt.argument("MODEL MODEL... DATA", "Models or files of scores, then data; or TREC runs.")
+        list[str], opt.argument("MODEL MODEL... DATA", "Models or score files, then the data; or TREC runs.")
     ],
     metrics: opt.MetricOptions,
     baseline: Annotated[
-        opt.Text, opt.value("Model", "NAME", "Compare the others with this one, not every pair.")
+        opt.Text, opt.value("Model", "NAME", "Compare the others with this one instead of all pairs.")
     ] = None,
     alternative: Annotated[
-        str, opt.value("Model", "NAME", "two-sided, or greater: is the first better than the second?")
+        str, opt.value("Model", "NAME", "two-sided, or greater: tests whether the first is better.")
     ] = "two-sided",
     scoring: opt.ScoringOptions,
     as_json: opt.Json = False,
 ) -> None:
-    """Test whether rankings differ, query by query.
+    """Test whether rankings differ significantly.
 
-    Shows means, differences, and the p-values of the paired t-test and of the randomisation test, with and
-    without Holm's correction for multiple comparisons. The default metric and conventions are those the
-    models were chosen by.
+    Shows means, differences, and p-values of the paired t-test and the randomisation test over queries, with
+    and without Holm's correction for multiple comparisons. The default metric and profile are those the
+    models were selected by.
     """
     side = lookup(ALTERNATIVES, alternative, "alternative")
     data_file, rankings = (None, files) if metrics.qrels else (files[-1], files[:-1])
@@ -60,46 +59,56 @@ def compare(
 
     def show() -> None:
         _show(evaluations, comparison)
-        if len(evaluations) == TWO:
-            _show_queries(evaluations, opt.query_texts(result.data))
-        show_measures(first, result.words)
+        _show_queries(evaluations, opt.query_texts(result.data))
+        show_measures(first, result.description)
 
-    opt.present(content | comparison.to_dict(), as_json, show)
+    opt.print_result(content | comparison.to_dict(), as_json, show)
 
 
 def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str]) -> None:
-    """The queries on which two rankings differ most, with their texts."""
+    """If there are two rankings: the queries on which they differ most, with their texts."""
     from ranksieve.choice.update import most_changed
     from ranksieve.report.fit_page import query_cells
+    from ranksieve.report.page import metric_title
 
-    (a, one), (b, other) = evaluations.items()
+    match list(evaluations.items()):
+        case [(a, one), (b, other)]:
+            pass
+        case _:
+            return
     metric = next(iter(one.mean))
-    rows = most_changed(one.query_ids, other.per_query[metric], one.per_query[metric], SHOWN_QUERIES)
+    rows = most_changed(one.query_ids, other.per_query[metric], one.per_query[metric], CHANGED_QUERIES_SHOWN)
     if rows:
-        table(["query", b, a, "change"], query_cells(rows, texts), f"Most lost and won by {a} ({metric})")
+        table(
+            ["query", b, a, "change"],
+            query_cells(rows, texts),
+            f"Largest changes ({metric_title(metric)})",
+        )
 
 
 def short_names(files: Sequence[str]) -> dict[str, str]:
-    """Each file's stem, or the whole path where stems are equal."""
+    """Map each file to its stem, or to its whole path if another file has the same stem."""
     if len(set(files)) < len(files):
-        twice = next(file for file in files if files.count(file) > 1)
-        raise DataError(twice, None, "is named twice; give different models or score files")
+        repeated = next(file for file in files if files.count(file) > 1)
+        raise DataError(repeated, None, "is named twice; name different models or score files")
     stems = [Path(file).stem for file in files]
     return {f: stem if stems.count(stem) == 1 else f for f, stem in zip(files, stems, strict=True)}
 
 
 def _show(evaluations: dict[str, Evaluation], result: Comparison) -> None:
+    from ranksieve.report.page import metric_title
+
     metrics = list(next(iter(evaluations.values())).mean)
     means = [(name, *(f"{e.mean[m]:.4f}" for m in metrics)) for name, e in evaluations.items()]
-    table(["ranking", *metrics], means)
+    table(["ranking", *map(metric_title, metrics)], means)
     columns = ["metric", "a", "b", "a - b", "wins", "ties", "losses", "p (t)", "Holm", "p (random)", "Holm"]
     rows = [
-        (r.metric, r.a, r.b, f"{r.difference:+.4f}", r.wins, r.ties, r.losses,
+        (metric_title(r.metric), r.a, r.b, f"{r.difference:+.4f}", r.wins, r.ties, r.losses,
          r.p_t, r.p_t_holm, r.p_randomisation, r.p_randomisation_holm)
         for r in result.rows
     ]  # fmt: skip
     table(columns, rows)
-    words(
-        f"Paired t and randomisation tests over queries, {result.alternative}; Holm: corrected over the "
-        "pairs of a metric."
+    print_text(
+        f"Paired tests over queries, {result.alternative}: t-test and randomisation; Holm: corrected for the "
+        "number of pairs per metric."
     )

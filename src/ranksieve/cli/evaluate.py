@@ -1,4 +1,4 @@
-"""ranksieve evaluate: how well a model, a file of scores or a TREC run ranks."""
+"""ranksieve evaluate: ranking metrics of a model, a score file or a TREC run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import table, words
+from ranksieve.cli.output import print_text, table
 from ranksieve.errors import DataError, lookup, while_doing
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ EMPTY_RULES: dict[str, Empty] = {"0": 0.0, "1": 1.0, "skip": "skip"}
 def evaluate(
     *,
     model: Annotated[
-        str, opt.argument("MODEL", "A model, a file of scores, one per document, or a TREC run.")
+        str, opt.argument("MODEL", "A model, a file with one score per document, or a TREC run.")
     ],
     data: Annotated[opt.Text, opt.argument("DATA", opt.DATA_HELP)] = None,
     metrics: opt.MetricOptions,
@@ -36,35 +36,40 @@ def evaluate(
         opt.Text, opt.value("Model", "RULE", "Queries without a relevant document: 0, 1 or skip.")
     ] = None,
     scoring: opt.ScoringOptions,
-    per_query: Annotated[bool, opt.flag("Output", "--per-query", "Show every query, too.")] = False,
+    per_query: Annotated[bool, opt.flag("Output", "--per-query", "Also show each query.")] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Measure how well a model, a file of scores or a TREC run ranks.
+    """Compute ranking metrics of a model, a score file or a TREC run.
 
-    All queries count equally. The default metric and conventions of a model are those it was chosen by. The
+    All queries have equal weight. The default metric and profile of a model are those it was selected by. The
     letor profile follows the official LETOR scripts, where NDCG@k is 0 for a list shorter than k; the trec
     profile follows trec_eval -c.
     """
     rule = None if empty is None else lookup(EMPTY_RULES, empty, "empty")
     result = measure([model], data, metrics, scoring, rule)
     evaluation = result.evaluations[model]
-    show = partial(_show, evaluation, per_query, result.words)
-    opt.present(as_plain_data(evaluation, per_query), as_json, show)
+    show = partial(_show, evaluation, per_query, result.description)
+    opt.print_result(as_plain_data(evaluation, per_query), as_json, show)
 
 
 def _show(evaluation: Evaluation, per_query: bool, by: str) -> None:
+    from ranksieve.report.page import metric_title
+
     if per_query:
         columns = [values.tolist() for values in evaluation.per_query.values()]
-        table(["query", *evaluation.per_query], zip(evaluation.query_ids.tolist(), *columns, strict=True))
-    table(["metric", "mean"], [(name, f"{value:.4f}") for name, value in evaluation.mean.items()])
+        heads = ["query", *map(metric_title, evaluation.per_query)]
+        table(heads, zip(evaluation.query_ids.tolist(), *columns, strict=True))
+    table(
+        ["metric", "mean"], [(metric_title(name), f"{value:.4f}") for name, value in evaluation.mean.items()]
+    )
     show_measures(evaluation, by)
 
 
 class Measured(NamedTuple):
-    """Evaluations by the names of the files, what they were measured by, and the data."""
+    """Evaluations by file name, a description of metric and profile, and the data."""
 
     evaluations: dict[str, Evaluation]
-    words: str
+    description: str
     data: rs.Dataset | None
 
 
@@ -79,14 +84,14 @@ def measure(
     opt.check_measures(metrics.metric, metrics.profile)
     opt.check_files([*rankings, data_file, metrics.qrels, *scoring.files])
     if (data_file is None) == (metrics.qrels is None):
-        raise ValueError("give either DATA, or --qrels FILE to evaluate TREC runs")
+        raise ValueError("specify either DATA, or --qrels FILE to evaluate TREC runs")
     if metrics.qrels is not None:
         judged, by = rs.io.read_qrels(metrics.qrels), opt.measures_of_runs(metrics.metric, metrics.profile)
         runs = {
             run: rs.evaluate_run(rs.io.read_run(run), judged, by.metrics, by.profile, empty)
             for run in rankings
         }
-        return Measured(runs, by.words, None)
+        return Measured(runs, by.description, None)
     source = data_file or ""
     data, models = scoring.with_models(source, [file for file in rankings if opt.is_model(file)])
     by = opt.measures_for(models, data, metrics.metric, metrics.profile, also=("map",))
@@ -95,7 +100,7 @@ def measure(
         scores = opt.finite_scores(models[file], data) if file in models else _scores_of(file, data, source)
         with while_doing(f"evaluating {source}"):
             evaluations[file] = rs.evaluate(scores, data, by.metrics, by.profile, empty)
-    return Measured(evaluations, by.words, data)
+    return Measured(evaluations, by.description, data)
 
 
 def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
@@ -107,15 +112,15 @@ def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
 
 
 def show_measures(evaluation: Evaluation, by: str) -> None:
-    """The number of queries, metric and profile, and the number of lists too short to count."""
+    """Print the number of queries, metric and profile, and the number of lists that are too short."""
     from ranksieve.report.page import short_lists
 
-    words(f"{len(evaluation.query_ids)} queries; {by}.")
+    print_text(f"{len(evaluation.query_ids)} queries; {by}.")
     if evaluation.too_short:
-        words(short_lists(evaluation))
+        print_text(short_lists(evaluation))
 
 
 def as_plain_data(evaluation: Evaluation, per_query: bool) -> dict[str, Any]:
-    """An evaluation for JSON, with or without the values of queries."""
+    """An evaluation for JSON, with or without the values per query."""
     content = evaluation.to_dict()
     return content if per_query else {k: v for k, v in content.items() if k not in ("per_query", "query_ids")}

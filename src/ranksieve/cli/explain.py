@@ -1,4 +1,4 @@
-"""ranksieve explain: reasons for ranks in text, tables, JSON and on a page."""
+"""ranksieve explain: contributions of features to scores and metrics."""
 
 from __future__ import annotations
 
@@ -10,47 +10,51 @@ from typing import TYPE_CHECKING, Annotated, Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import table, words
+from ranksieve.cli.output import print_text, table
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
     from ranksieve.explain import FeatureImportance, PairExplanation, QueryExplanation, WorstQuery
 
-SHOWN_FEATURES = 8
-ON_PAGE = 10  # worst queries on the page
-EXPLAINED_ON_PAGE = 3  # of these
+FEATURES_SHOWN = 8
+WORST_ON_PAGE = 10
+EXPLAINED_ON_PAGE = 3  # of the worst queries
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(opt.ScoringOptions):
     """The options of ``ranksieve explain``."""
 
-    query: Annotated[list[str] | None, opt.value("Subject", "ID", "A query; several with --report.")] = None
-    doc: Annotated[opt.Text, opt.value("Subject", "A", "A document: its id, or its number in the query.")] = (
+    query: Annotated[
+        list[str] | None, opt.value("Subject", "ID", "Query to explain; several with --report.")
+    ] = None
+    doc: Annotated[opt.Text, opt.value("Subject", "A", "Document: its id, or its number in the query.")] = (
         None
     )
-    above: Annotated[opt.Text, opt.value("Subject", "B", "The document that A is compared with.")] = None
-    drop: Annotated[bool, opt.flag("Subject", "--drop", "What each feature contributes on the data.")] = False
-    worst: Annotated[int | None, opt.value("Subject", "N", "The worst-ranked queries, and why.", min=1)] = (
+    above: Annotated[opt.Text, opt.value("Subject", "B", "Document to compare A with.")] = None
+    drop: Annotated[bool, opt.flag("Subject", "--drop", "Loss of the metric without each feature.")] = False
+    worst: Annotated[int | None, opt.value("Subject", "N", "The N worst-ranked queries, and why.", min=1)] = (
         None
     )
     costs: Annotated[opt.Text, opt.value("Data", "FILE", opt.COSTS_HELP)] = None
     metric: opt.Metrics = None
     profile: opt.Conventions = None
-    top: Annotated[int | None, opt.value("Output", "N", "Features to show.", "8", min=1)] = None
+    top: Annotated[int | None, opt.value("Output", "N", "Number of features to show.", "8", min=1)] = None
     report: opt.Report = None
     as_json: opt.Json = False
 
     def check(self) -> None:
-        """Refuse options that do not go together."""
+        """Refuse invalid combinations of options."""
         queries = self.query or []
         modes = (bool(queries), self.drop, self.worst is not None)
         if self.report is None and (len(queries) > 1 or sum(modes) != 1):
-            raise ValueError("say what to explain: either --query ID, --drop, --worst N, or --report FILE")
+            raise ValueError(
+                "specify what to explain: one of --query ID, --drop and --worst N, or --report FILE"
+            )
         if (self.doc is None) != (self.above is None):
-            raise ParameterError("doc", self.doc, "must be given together with `above`")
+            raise ParameterError("doc", self.doc, "must be used together with `above`")
         if self.doc is not None and (not queries or self.report is not None):
-            raise ParameterError("doc", self.doc, "needs `query`, and no `report`")
+            raise ParameterError("doc", self.doc, "needs `query` and cannot be combined with `report`")
         for name in ("metric", "profile"):
             if getattr(self, name) and not (self.drop or self.worst is not None or self.report is not None):
                 raise ParameterError(
@@ -69,11 +73,11 @@ class ExplainOptions(opt.ScoringOptions):
     "ranksieve explain model.json test.txt --costs costs.csv --report page.html",
 )
 def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) -> None:
-    """Explain ranks, and what features contribute.
+    """Explain rankings by the contributions of features.
 
-    --query shows what each feature adds to the scores of its documents; --doc and --above, why one ranks
-    above the other; --drop, what the metric loses and the cost saves without each feature and each group of
-    the costs; --worst, the worst-ranked queries. --report writes all of it to a page.
+    --query shows the contribution of each feature to the scores of a query's documents; --doc and --above,
+    why one document ranks above another; --drop, the loss of the metric and the saved cost without each
+    feature and each cost group; --worst, the worst-ranked queries. --report writes everything to a page.
     """
     options.check()
     opt.check_files([model, data, options.costs, *options.files], report=options.report)
@@ -85,23 +89,23 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
     by = opt.measures_for(models, documents, options.metric, options.profile)
     costs = None if options.costs is None else rs.io.read_costs(options.costs)
     measured = {"n_queries": documents.n_queries, "profile": by.profile.name}
-    with while_doing(f"explaining {model}"), _query_is_an_option():
+    with while_doing(f"explaining {model}"), _qid_as_query_option():
         if options.report is not None:
             opt.write_text(_page(scorer, documents, by, costs, options, model), options.report)
-            opt.present({"report": options.report}, options.as_json, lambda: None, options.report)
+            opt.print_result({"report": options.report}, options.as_json, lambda: None, options.report)
         elif options.drop:
             drops = rs.feature_importance(scorer, documents, by.metrics, costs, profile=by.profile)
             content = {**measured, "drops": [asdict(drop) for drop in drops]}
-            opt.present(content, options.as_json, lambda: _show_drops(drops, documents, by, options.top))
+            opt.print_result(content, options.as_json, lambda: _show_drops(drops, documents, by, options.top))
         else:
             lowest = _worst(scorer, documents, by, options)
             content = {**measured, "worst": [one.to_dict() for one in lowest]}
-            opt.present(content, options.as_json, lambda: _show_worst(lowest, documents, by))
+            opt.print_result(content, options.as_json, lambda: _show_worst(lowest, documents, by))
 
 
 @contextmanager
-def _query_is_an_option() -> Iterator[None]:
-    """Name the library's ``qid`` of a query --query; that of the readers is a column."""
+def _qid_as_query_option() -> Iterator[None]:
+    """Report errors about ``qid`` under --query: for the readers, ``qid`` is a column."""
     try:
         yield
     except ParameterError as error:
@@ -110,17 +114,19 @@ def _query_is_an_option() -> Iterator[None]:
 
 
 def _explain_query(model: Any, data: rs.Dataset, query: str, options: ExplainOptions) -> None:
-    with _query_is_an_option():
+    with _qid_as_query_option():
         if options.doc is not None:
             pair = rs.explain_pair(model, data, options.doc, options.above, query)
-            opt.present(pair.to_dict(), options.as_json, lambda: _show_pair(pair, options.top))
+            opt.print_result(pair.to_dict(), options.as_json, lambda: _show_pair(pair, options.top))
         else:
             explained = rs.explain_query(model, data, query)
-            opt.present(explained.to_dict(), options.as_json, lambda: _show_query(explained, options.top))
+            opt.print_result(
+                explained.to_dict(), options.as_json, lambda: _show_query(explained, options.top)
+            )
 
 
 def _worst(model: Any, data: rs.Dataset, by: opt.Measures, options: ExplainOptions) -> tuple[WorstQuery, ...]:
-    n = options.worst or ON_PAGE
+    n = options.worst or WORST_ON_PAGE
     return rs.worst_queries(model.predict(data), data, by.metrics[0], n, profile=by.profile)
 
 
@@ -133,16 +139,16 @@ def _page(
     worst = _worst(model, data, by, options)
     shown = options.query or [one.query for one in worst[:EXPLAINED_ON_PAGE]]
     explained = [rs.explain_query(model, data, query) for query in shown]
-    measured = f"Over {data.n_queries} queries; {by.words}."
-    return explain_page(ExplainPage(f"Why {name} ranks as it does", model, measured, drops, worst, explained))
+    measured = f"Over {data.n_queries} queries; {by.description}."
+    return explain_page(ExplainPage(f"Explanation of {name}", model, measured, drops, worst, explained))
 
 
 def _show_pair(pair: PairExplanation, top: int | None) -> None:
     from ranksieve.report.explain_page import logged_values, pair_sentence, query_title
 
     if pair.query_text:
-        words(query_title(pair.query, pair.query_text))
-    words(pair_sentence(pair, top or SHOWN_FEATURES))
+        print_text(query_title(pair.query, pair.query_text))
+    print_text(pair_sentence(pair, top or FEATURES_SHOWN))
     scaled = [f"{pair.a}, scaled", f"{pair.b}, scaled"] if pair.scaled else []
     rows = [
         (
@@ -152,23 +158,23 @@ def _show_pair(pair: PairExplanation, top: int | None) -> None:
         for p in pair.parts[:top]
     ]  # fmt: skip
     table(["feature", str(pair.a), str(pair.b), *scaled, "weight", "contribution"], rows)
-    all_of_them = (
-        "The contribution adds" if len(pair.parts) == 1 else f"All {len(pair.parts)} contributions add"
+    contributions = (
+        "The contribution adds" if len(pair.parts) == 1 else f"The {len(pair.parts)} contributions add"
     )
-    words(
-        f"{all_of_them} up to {pair.difference:+.6g} = {pair.score_a:.6g} - "
-        f"{pair.score_b:.6g}. {pair.a} is at rank {pair.rank_a}, {pair.b} at rank {pair.rank_b}."
+    print_text(
+        f"{contributions} up to {pair.difference:+.6g} = {pair.score_a:.6g} - "
+        f"{pair.score_b:.6g}. Ranks: {pair.rank_a} for {pair.a}, {pair.rank_b} for {pair.b}."
     )
 
 
 def _show_query(query: QueryExplanation, top: int | None) -> None:
-    """Documents × the features whose contributions vary most, the others summed up; then their values."""
+    """Contributions of the features that vary most and the sum of the others, then the feature values."""
     import numpy as np
 
     from ranksieve.report.explain_page import query_title, shortened_text, value_cells
 
     order = np.argsort(-np.ptp(query.contributions, axis=0), kind="stable")
-    shown, rest = np.split(order, [top or SHOWN_FEATURES])
+    shown, rest = np.split(order, [top or FEATURES_SHOWN])
     others = ["others"] if len(rest) else []
     texts = ["text"] if query.texts else []
     heads, added, values = [], [], []
@@ -182,8 +188,8 @@ def _show_query(query: QueryExplanation, top: int | None) -> None:
     names = [query.features[j] for j in shown]
     title = query_title(query.query, query.query_text)
     table(["rank", "document", *texts, "label", "score", *names, *others], added, title)
-    constant = f" less the constant {query.intercept:.4g}" if query.intercept else ""
-    words(f"Each row adds up to its score{constant}; a contribution is weight times feature.")
+    constant = f" minus the constant {query.intercept:.4g}" if query.intercept else ""
+    print_text(f"Each row adds up to the score{constant}. Contribution: weight times feature value.")
     table(["rank", "document", *names], values, "Values in the data" + (" → scaled" if query.scaled else ""))
 
 
@@ -191,9 +197,9 @@ def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures
     from ranksieve.report.explain_page import worst_sentence
 
     for one in lowest:
-        words(worst_sentence(one))
-    words(
-        f"The lowest of {data.n_queries} queries, without those that have no relevant document; {by.words}."
+        print_text(worst_sentence(one))
+    print_text(
+        f"Lowest of {data.n_queries} queries, excluding those without a relevant document; {by.description}."
     )
 
 
@@ -201,19 +207,24 @@ def _show_drops(
     drops: Sequence[FeatureImportance], data: rs.Dataset, by: opt.Measures, top: int | None
 ) -> None:
     from ranksieve.report.explain_page import drop_name
+    from ranksieve.report.page import metric_title
 
     priced = any(drop.saved is not None for drop in drops)
     columns = ["without", "metric", "value", "loss", "p (t)", "Holm", "p (random)", "Holm"]
     for metric in dict.fromkeys(drop.metric for drop in drops):
-        rows = [(drop_name(drop), *_drop_cells(drop, priced)) for drop in drops if drop.metric == metric]
+        rows = [
+            (drop_name(drop), metric_title(metric), *_drop_cells(drop, priced))
+            for drop in drops
+            if drop.metric == metric
+        ]
         table([*columns, *(["saves"] if priced else [])], rows[:top])
-    words(
-        f"Over {data.n_queries} queries, the other weights kept; {by.words}. Tests are paired and two-sided; "
-        "Holm: corrected over the rows."
+    print_text(
+        f"Over {data.n_queries} queries, other weights unchanged; {by.description}. Paired two-sided tests; "
+        "Holm: corrected for the number of rows."
     )
 
 
 def _drop_cells(drop: FeatureImportance, priced: bool) -> tuple[Any, ...]:
     p_values = (drop.p_t, drop.p_t_holm, drop.p_randomisation, drop.p_randomisation_holm)
-    cells = (drop.metric, f"{drop.without:.4f}", f"{drop.loss:+.4f}", *p_values)
+    cells = (f"{drop.without:.4f}", f"{drop.loss:+.4f}", *p_values)
     return (*cells, *([drop.saved] if priced else []))

@@ -1,4 +1,4 @@
-"""ranksieve fit: learn a ranker, write its model and a page about it."""
+"""ranksieve fit: fit a ranker, write the model and a page."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
     from ranksieve.path import Progress
     from ranksieve.rankers import Ranker
 
-CHOICE = ("max_features", "feature_costs", "max_cost", "metric", "profile")
-METHOD_HELP = 'The method; "ranksieve methods" lists them.'
-SET_HELP = 'A parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
-FROM_HELP = (
-    "Start from this model: use its settings, keep its features unless others are significantly better."
-)
-IN_MEMORY = ("valid", "query_weight", "document_weight", "report", "cluster")  # options that --stream lacks
+SELECTION_PARAMETERS = ("max_features", "feature_costs", "max_cost", "metric", "profile")
+METHOD_HELP = 'Method; "ranksieve methods" lists them.'
+SET_HELP = 'Parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
+FROM_HELP = "Previous model: use its settings and keep its features unless others are significantly better."
+NOT_WITH_STREAM = (
+    "valid",
+    "query_weight",
+    "document_weight",
+    "report",
+    "cluster",
+)  # options that --stream lacks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +38,14 @@ class FitOptions(opt.RankerOptions, opt.FitData):
     """The options of ``ranksieve fit``."""
 
     test: Annotated[
-        opt.Text, opt.value("Data", "FILE", "Test data, used neither for fitting nor for selection.")
+        opt.Text, opt.value("Data", "FILE", "Test data: used neither for fitting nor for selection.")
     ] = None
     method: Annotated[str, opt.value("Model", "NAME", METHOD_HELP)] = "sparseranker"
     settings: Annotated[list[str] | None, opt.value("Model", "NAME=VALUE", SET_HELP, None, ["--set"])] = None
-    begin: Annotated[opt.Text, opt.value("Model", "FILE", FROM_HELP, None, ["--from"])] = None
+    previous_file: Annotated[opt.Text, opt.value("Model", "FILE", FROM_HELP, None, ["--from"])] = None
     stream: Annotated[
         bool,
-        opt.flag(
-            "Computing", "--stream", "Fit LETOR text while reading it, in constant memory (minbatsrank)."
-        ),
+        opt.flag("Computing", "--stream", "Fit while reading LETOR text, in constant memory (minbatsrank)."),
     ] = False
     cluster: opt.Cluster = None
     device: opt.Device = None
@@ -53,12 +55,12 @@ class FitOptions(opt.RankerOptions, opt.FitData):
 
     @property
     def inputs(self) -> tuple[str | None, ...]:
-        return *self.files, *self.limit_files, self.begin, self.test
+        return *self.files, *self.limit_files, self.previous_file, self.test
 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """A method with its ranker, the model to start from with its settings, and test data."""
+    """The method and ranker, the previous model and its settings, and the test data."""
 
     options: FitOptions
     entry: Method
@@ -78,13 +80,13 @@ class FitRequest:
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
 )
 def fit(*, options: FitOptions) -> None:
-    """Learn a sparse ranker and write it to a file.
+    """Fit a sparse ranker and write it to a file.
 
-    The default method fits several families of models, from few features to many, and selects the model
-    within the budget that ranks held-out queries best: those of --valid and, by cross-validation, those of
-    the training data. It reports the metric with a 95 % confidence interval and proves how close the weights
-    are to the optimum. Other methods are fitted with their defaults and --set; with a budget, --valid,
-    --metric or --profile their parameters are selected on held-out queries, too.
+    The default method fits several families of models, from few features to many, and selects the one within
+    the budget that ranks held-out queries best: validation queries (--valid) and, by cross-validation,
+    training queries. It reports the metric with a 95 % confidence interval and proves how close the weights
+    are to the optimum. Other methods use their default parameters and those of --set; with a budget, --valid,
+    --metric or --profile, their parameters are also selected on held-out queries.
     """
     request = read_request(options)
     outcome = learn(request)
@@ -92,7 +94,7 @@ def fit(*, options: FitOptions) -> None:
 
 
 def read_request(options: FitOptions) -> FitRequest:
-    """Check the options, make the ranker, read the test data."""
+    """Check the options, create the ranker and read the test data."""
     from ranksieve.methods import find_method
 
     opt.check_files(options.inputs, options.output, report=options.report)
@@ -100,45 +102,45 @@ def read_request(options: FitOptions) -> FitRequest:
     if options.device is not None:
         parameters["device"] = options.device
     check_request(entry, options)
-    previous = None if options.begin is None else opt.previous_model(options.begin)
+    previous = None if options.previous_file is None else opt.previous_model(options.previous_file)
     settings = {} if previous is None else fit_output.settings_of(previous)
     settings = {name: value for name, value in settings.items() if name not in parameters}
     parameters = settings | parameters
     if options.stream:
         check_stream(entry, options, parameters)
-    chooses = options.valid is not None
-    ranker = make_ranker(entry, options.method, options.settings or [], parameters, chooses)
+    has_valid = options.valid is not None
+    ranker = make_ranker(entry, options.method, options.settings or [], parameters, has_valid)
     test = None if options.test is None else options.data(options.test)
     return FitRequest(options, entry, ranker, previous, settings, test)
 
 
 def check_request(entry: Method, options: FitOptions) -> None:
-    """Refuse --from and --report where they do not go with the method or another option."""
-    if options.begin is not None and (options.stream or options.method.lower() != "sparseranker"):
+    """Refuse --from or --report if the method or another option does not allow it."""
+    if options.previous_file is not None and (options.stream or options.method.lower() != "sparseranker"):
         name, value = ("stream", True) if options.stream else ("method", options.method)
-        raise ParameterError(name, value, "cannot begin with a model; leave `previous` out")
+        raise ParameterError(name, value, "cannot start from a previous model; leave `previous` out")
     if options.report is not None and not entry.linear:
-        reason = "is not linear, so it has no weights for `report` to show"
+        reason = "is not linear, so `report` has no weights to show; leave `report` out"
         raise ParameterError("method", options.method, reason)
     if options.report is not None and options.cluster is not None:
-        reason = "`report` needs the data in memory; leave one out"
+        reason = "`report` needs the data in memory; leave one of them out"
         raise ParameterError("cluster", options.cluster, reason)
 
 
 def learn(request: FitRequest) -> fit_output.Outcome:
-    """Read the data and fit the ranker, with a bar on a terminal."""
+    """Read the data and fit the ranker, with a progress bar on a terminal."""
     options, ranker = request.options, request.ranker
     if options.stream:
         return _learn_from_stream(request)
     query_weights = options.query_weights
-    with opt.connected(options.cluster) as client:
+    with opt.dask_client(options.cluster) as client:
         data, held_out = options.read(ranker.missing, client)
         title = f"fitting {data.source or 'the data'}"
         with progress(title) as bar, while_doing(title):
             optional = {"valid": held_out, "previous": request.previous}
             arguments = {name: value for name, value in optional.items() if value is not None}
-            ranker.fit(data, **arguments, **query_weights, **reporters(request.entry, ranker, bar))
-        choice = fit_output.how_chosen(ranker, data, options.valid)
+            ranker.fit(data, **arguments, **query_weights, **progress_arguments(request.entry, ranker, bar))
+        choice = fit_output.selection_text(ranker, options.valid)
         uncounted = fit_output.too_short_to_count(ranker, data, held_out)
         texts = {} if options.cluster else opt.query_texts(data, held_out)
         return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
@@ -152,64 +154,70 @@ def _learn_from_stream(request: FitRequest) -> fit_output.Outcome:
     check_options(options.train, options.arguments)
     title = f"fitting {source_name(options.train)}"
     with progress(title) as bar, while_doing(title):
-        ranker.fit_file(options.train, names=options.names, **reporters(request.entry, ranker, bar))
+        ranker.fit_file(options.train, names=options.names, **progress_arguments(request.entry, ranker, bar))
     return fit_output.Outcome(ranker, ranker.to_model())
 
 
 def write_and_show(request: FitRequest, outcome: fit_output.Outcome) -> None:
-    """Write the model first, then measure the test data, write the page and show everything."""
+    """Write the model, evaluate it on the test data, write the page and print the result."""
     options = request.options
     outcome.model.save(options.output)
     if options.test is not None and request.test is not None:
-        outcome = replace(outcome, tested=fit_output.tested_on(options.test, request.test, outcome.model))
+        outcome = replace(outcome, test=fit_output.evaluate_test(options.test, request.test, outcome.model))
     if options.report is not None:
-        fit_output.write_page(outcome, options.report, options.valid, options.begin)
+        fit_output.write_page(outcome, options.report, options.valid, options.previous_file)
     content = {**fit_output.as_plain_data(outcome), "output": options.output, "report": options.report}
-    show_all = partial(fit_output.show, outcome, options.begin, request.previous_settings)
-    opt.present(content, options.as_json, show_all, options.output, options.report)
+    show_all = partial(fit_output.show, outcome, options.previous_file, request.previous_settings)
+    opt.print_result(content, options.as_json, show_all, options.output, options.report)
 
 
 def check_stream(entry: Method, options: FitOptions, parameters: Mapping[str, Any]) -> None:
-    """Refuse methods, files and options that do not go with --stream."""
+    """Refuse methods, files and options that --stream does not support."""
     from ranksieve.io.load import FILE_FORMATS, format_of
     from ranksieve.methods import METHODS
 
     if not entry.can("stream"):
-        able = " or ".join(name for name, other in METHODS.items() if other.can("stream"))
-        reason = f"cannot `stream`; choose {able}, or leave `stream` out"
+        capable = " or ".join(name for name, other in METHODS.items() if other.can("stream"))
+        reason = f"does not support `stream`; use {capable}, or leave `stream` out"
         raise ParameterError("method", options.method, reason)
     if format_of(options.train) is not FILE_FORMATS["letor"]:
-        raise DataError(options.train, None, "is not LETOR text, which `stream` needs; leave `stream` out")
-    unusable = [name for name in IN_MEMORY if getattr(options, name) is not None]
-    unusable += [name for name in CHOICE if name in parameters]
+        raise DataError(options.train, None, "must be LETOR text for `stream`; leave `stream` out")
+    unusable = [name for name in NOT_WITH_STREAM if getattr(options, name) is not None]
+    unusable += [name for name in SELECTION_PARAMETERS if name in parameters]
     if parameters.get("normalise", "none") != "none":
         unusable.append("normalise")
     if unusable:
-        reason = f"`{unusable[0]}` needs all data at once; leave one of them out"
+        reason = f"`{unusable[0]}` needs all data in memory; leave one of them out"
         raise ParameterError("stream", True, reason)
 
 
 def make_ranker(
-    entry: Method, method: str, settings: Sequence[str], parameters: Mapping[str, Any], measures: bool = False
+    entry: Method,
+    method: str,
+    settings: Sequence[str],
+    parameters: Mapping[str, Any],
+    has_valid: bool = False,
 ) -> Ranker:
-    """A ranker with the parameters of --set and of options of their own.
+    """Create a ranker with the parameters of --set and of other options.
 
-    A method that does not select by itself, but gets options about the selection (``CHOICE``) or validation
-    data (``measures``), is wrapped by a ranker that does; it must be linear.
+    A method that does not select models itself is wrapped in a GridRanker if there are selection options
+    (``SELECTION_PARAMETERS``) or validation data (``has_valid``); it must be linear.
     """
-    for name in (*parameters, *(["valid"] if measures and not entry.linear else [])):
-        if name not in entry.parameters and (name not in CHOICE or not entry.linear):
+    for name in (*parameters, *(["valid"] if has_valid and not entry.linear else [])):
+        if name not in entry.parameters and (name not in SELECTION_PARAMETERS or not entry.linear):
             only = "" if entry.linear else ", only `settings`"
             raise ParameterError("method", method, f"does not use `{name}`{only}; leave it out")
-    own = dict(_setting(text, entry) for text in settings)
-    if entry.can("valid") or not (measures or parameters.keys() & set(CHOICE) - entry.parameters.keys()):
-        return entry.make(**{**own, **parameters})
-    preparation = {name: own.pop(name) for name in ("normalise", "missing") if name in own}
-    return rs.GridRanker(entry, parameters=own, **(preparation | dict(parameters)))
+    set_values = dict(_setting(text, entry) for text in settings)
+    if entry.can("valid") or not (
+        has_valid or parameters.keys() & set(SELECTION_PARAMETERS) - entry.parameters.keys()
+    ):
+        return entry.make(**{**set_values, **parameters})
+    preparation = {name: set_values.pop(name) for name in ("normalise", "missing") if name in set_values}
+    return rs.GridRanker(entry, parameters=set_values, **(preparation | dict(parameters)))
 
 
 def _setting(text: str, entry: Method) -> tuple[str, Any]:
-    """A parameter of --set: text where its default is text and it may be, else a Python value if it can."""
+    """Parse NAME=VALUE of --set: as text if the parameter accepts it, else as a Python literal if valid."""
     from ranksieve.rankers.parameters import accepts
 
     name, equals, written = text.partition("=")
@@ -231,13 +239,13 @@ def _setting(text: str, entry: Method) -> tuple[str, Any]:
     return name, value
 
 
-def reporters(entry: Method, ranker: Ranker, bar: Progress | None) -> dict[str, Any]:
-    """The argument of ``fit`` that drives the bar: by candidates for the choice, or by iterations."""
+def progress_arguments(entry: Method, ranker: Ranker, bar: Progress | None) -> dict[str, Any]:
+    """Arguments of ``fit`` that update the progress bar: by candidates, or by iterations."""
     if bar is None:
         return {}
     if ranker.can("valid"):
         return {"progress": bar}
     if not entry.rounds:
         return {}
-    most = ranker.get_params(deep=False)[entry.rounds]
-    return {"callback": lambda iteration, w, objective, gap: bar(iteration, most)}
+    total = ranker.get_params(deep=False)[entry.rounds]
+    return {"callback": lambda iteration, w, objective, gap: bar(iteration, total)}

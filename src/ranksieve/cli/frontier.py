@@ -1,4 +1,4 @@
-"""ranksieve frontier: accuracy against features and cost, as a table, JSON or page."""
+"""ranksieve frontier: accuracy against number of features and cost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import json_text, progress, table, words
-from ranksieve.errors import shortened, while_doing
+from ranksieve.cli.output import json_text, print_text, progress, table
+from ranksieve.errors import short_list, while_doing
 
-SHOWN_POINTS = 12
-SHOWN_NAMES = 6
+MAX_ROWS = 12
 
 
 @command(
@@ -29,8 +28,8 @@ def frontier(
 ) -> None:
     """Show how accuracy grows with features and cost.
 
-    Fits the models that "fit" selects from and measures them on held-out queries as "fit" does; the table
-    shows about ten steps of the best metric for a cost. Use it to choose a budget for "fit".
+    Fits the candidates that "fit" selects from and evaluates them on held-out queries as "fit" does. The
+    table shows the best metric for about ten numbers of features or costs. Use it to choose a budget.
     """
     from ranksieve.report.frontier_page import frontier_page
 
@@ -45,27 +44,30 @@ def frontier(
         opt.write_text(json_text(content), output)
     if report is not None:
         opt.write_text(frontier_page(content), report)
-    opt.present(content, as_json, lambda: _show(content), output, report)
+    opt.print_result(content, as_json, lambda: _show(content), output, report)
 
 
 def _show(content: Mapping[str, Any]) -> None:
     import numpy as np
 
-    from ranksieve.report.frontier_page import frontier_steps, paid_in
+    from ranksieve.report.frontier_page import cost_key, frontier_steps
+    from ranksieve.report.page import metric_title
 
-    steps, priced = frontier_steps(content), paid_in(content) == "cost"
-    shown = np.unique(np.linspace(0, len(steps) - 1, SHOWN_POINTS).round().astype(int))
+    metric = metric_title(content["metric"])
+    n_optimal = sum(point["optimal"] for point in content["points"])
+    steps, priced = frontier_steps(content), cost_key(content) == "cost"
+    shown = np.unique(np.linspace(0, len(steps) - 1, MAX_ROWS).round().astype(int))
     rows = [
         (
             *([step["cost"]] if priced else []),
             step["n_features"],
             f"{step['mean']:.4f}",
-            shortened(step["features"], SHOWN_NAMES),
+            short_list(step["features"], 6),
         )
         for step in (steps[k] for k in shown)
     ]
-    table([*(["cost"] if priced else []), "features", content["metric"], "which"], rows)
-    words(
-        f"{content['metric'].upper()}, {content['profile']} profile: {len(content['points'])} models, of "
-        f"which {sum(point['optimal'] for point in content['points'])} are best for their features and cost."
+    table([*(["cost"] if priced else []), "features", f"held-out {metric}", "which"], rows)
+    print_text(
+        f"{len(content['points'])} candidates, {n_optimal} of them Pareto-optimal in "
+        f"{metric} ({content['profile']} profile), number of features{' and cost' if priced else ''}."
     )

@@ -1,4 +1,4 @@
-"""ranksieve inspect: the contents of a data set, and potential problems."""
+"""ranksieve inspect: contents and potential problems of a data set."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import progress, table, words
-from ranksieve.errors import shortened
+from ranksieve.cli.output import print_text, progress, table
+from ranksieve.errors import short_list
 
 if TYPE_CHECKING:
-    from ranksieve.inspection import FeatureFigures
+    from ranksieve.inspection import FeatureStatistics
 
-SHOWN_NAMES = 12
+MAX_LISTED = 12
 HEADINGS = {
     "missing": "features with missing values",
     "n_missing": "missing values",
@@ -28,15 +28,15 @@ def inspect(
     *,
     data: opt.Data,
     reading: opt.ReadingOptions,
-    top: Annotated[int | None, opt.value("Output", "N", "Show only the best features.", min=1)] = None,
+    top: Annotated[int | None, opt.value("Output", "N", "Show only the N best features.", min=1)] = None,
     report: opt.Report = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Show the contents of a data set, and potential problems.
+    """Show contents and potential problems of a data set.
 
-    Problems first: missing values, scales that differ widely, features that are nearly the same or reveal the
-    label. Then the numbers of queries, labels and pairs, and for each feature: how well it ranks alone, its
-    range, its deviation within queries, and how often it is missing or 0.
+    First potential problems: missing values, very different scales, features that are nearly identical or
+    reveal the label. Then the numbers of queries, labels and pairs, and for each feature the metric of
+    ranking by it alone, its range, its deviation within queries, and the shares of missing values and zeros.
     """
     from ranksieve.report.inspect_page import inspect_page, remarks
 
@@ -48,19 +48,21 @@ def inspect(
     content = {**figures.to_dict(), "remarks": problems, "texts": texts, **features.to_dict()}
     if report is not None:
         opt.write_text(inspect_page(content, data), report)
-    opt.present(content, as_json, lambda: _show(content, data, figures, features, top), report)
+    opt.print_result(content, as_json, lambda: _show(content, data, figures, features, top), report)
 
 
 def _show(content: Mapping[str, Any], source: str, figures: Any, features: Any, top: int | None) -> None:
     for problem in content["remarks"]:
-        words(f"- {problem}")
-    table(["", source], [(_heading(name), _in_words(value)) for name, value in figures.to_dict().items()])
+        print_text(f"- {problem}")
+    table(["", source], [(_heading(name), _text(value)) for name, value in figures.to_dict().items()])
     _show_features(features.features, top, content)
 
 
-def _show_features(features: Sequence[FeatureFigures], top: int | None, content: Mapping[str, Any]) -> None:
-    """One row per feature, those that rank best alone first."""
-    from ranksieve.report.inspect_page import between
+def _show_features(
+    features: Sequence[FeatureStatistics], top: int | None, content: Mapping[str, Any]
+) -> None:
+    """One row per feature, sorted by the metric of ranking by it alone."""
+    from ranksieve.report.inspect_page import reference_values
 
     ranked = sorted(features, key=lambda one: -one.metric)
     rows = [
@@ -76,9 +78,9 @@ def _show_features(features: Sequence[FeatureFigures], top: int | None, content:
     title = content["metric"].upper()
     table(["feature", title, "min", "median", "max", "deviation", "missing", "zeros"], rows)
     more = f" The other {len(ranked) - len(rows)} features are not shown." if len(rows) < len(ranked) else ""
-    words(
-        f"{title}: of ranking by the feature alone, up or down; {content['profile']} profile"
-        f"{between(content)}. Deviation: within queries.{more}"
+    print_text(
+        f"{title}: ranking by the feature alone, in the better direction; {content['profile']} profile"
+        f"{reference_values(content)}. Deviation: within queries.{more}"
     )
 
 
@@ -91,10 +93,10 @@ def _heading(name: str) -> str:
     return HEADINGS.get(name) or name.removeprefix("n_").replace("_", " ").replace("docs", "documents")
 
 
-def _in_words(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return shortened([f"{key}: {count}" for key, count in value.items()], SHOWN_NAMES) or "none"
+        return short_list([f"{key}: {count}" for key, count in value.items()], MAX_LISTED) or "none"
     if isinstance(value, list | tuple):
         parts = [" = ".join(part) if isinstance(part, list | tuple) else str(part) for part in value]
-        return shortened(parts, SHOWN_NAMES) or "none"
+        return short_list(parts, MAX_LISTED) or "none"
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"

@@ -1,4 +1,4 @@
-"""ranksieve methods: the methods of fit and bench, and the parameters of each."""
+"""ranksieve methods: methods of fit and bench, and their parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import emit_json, table, words
+from ranksieve.cli.output import emit_json, print_text, table
 
 if TYPE_CHECKING:
     from ranksieve.methods import Method
@@ -33,8 +33,8 @@ def methods(
     if as_json:
         emit_json({"name": name.lower(), **_facts(method), "parameters": defaults})
         return
-    words(f"{method.title} ({method.source}): {method.loss}; {method.penalty}; {method.solver}.")
-    table(["parameter", "default"], defaults.items(), "Parameters, for --set")
+    print_text(f"{method.title} ({method.source}): {method.loss}; {method.penalty}; {method.solver}.")
+    table(["parameter", "default"], defaults.items(), "Parameters (change with --set)")
 
 
 def _facts(method: Method) -> dict[str, str]:
@@ -42,5 +42,5 @@ def _facts(method: Method) -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """A default as --set takes it; another ranker as its name."""
+    """A default value for JSON; objects as their ``repr``."""
     return value if isinstance(value, str | int | float | None) else repr(value)

@@ -1,4 +1,4 @@
-"""Options that commands share, the files that they name, and the metrics that they ask for."""
+"""Options shared by commands, input and output files, and the metrics to compute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import ranksieve as rs
-from ranksieve.cli.output import emit_json, progress, words
+from ranksieve.cli.output import emit_json, print_text, progress
 from ranksieve.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ranksieve.model.score_functions import Scorer
 
 
-STANDARD = "-"
-ON_CLUSTER = ("qid", "label", "features", "document_weight")  # readers' arguments for data on a cluster
-MODEL_STARTS = (b"##", b"{", b"tree")  # a file of scores begins with a number
+STANDARD_STREAM = "-"
+CLUSTER_ARGUMENTS = ("qid", "label", "features", "document_weight")  # supported for data on a cluster
+MODEL_STARTS = (b"##", b"{", b"tree")  # a score file starts with a number
 Text = str | None
 
 
@@ -36,7 +36,7 @@ Text = str | None
 def value(
     section: str, metavar: str, text: str, default: Text = None, names: Sequence[str] = (), **limits: Any
 ) -> Any:
-    """An option with a value, in a section of the help; ``default`` says what leaving it out means."""
+    """An option with a value in a section of the help; ``default`` is the text shown as its default."""
     shown = True if default is None else default
     return typer.Option(
         *names, metavar=metavar, help=text, rich_help_panel=section, show_default=shown, **limits
@@ -44,7 +44,7 @@ def value(
 
 
 def argument(metavar: str, text: str) -> Any:
-    """A file or name without the name of an option."""
+    """A positional argument."""
     return typer.Argument(metavar=metavar, help=text, show_default=False)
 
 
@@ -53,38 +53,40 @@ def flag(section: str, name: str, text: str) -> Any:
     return typer.Option(name, help=text, rich_help_panel=section)
 
 
-def written(metavar: str, text: str, default: Text = None) -> Any:
-    """The option of the file or folder that a command writes."""
+def output_option(metavar: str, text: str, default: Text = None) -> Any:
+    """The option -o for the file or folder to write."""
     return value("Output", metavar, text, default, ("-o", "--output"))
 
 
 DATA_HELP = "LETOR text, CSV or TSV (also .gz), parquet, a folder written by convert, or - for stdin."
-MODEL_HELP = "A model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
-COSTS_HELP = "Feature costs by name or pattern: CSV of feature,cost[,group] or JSON."
-METRIC_HELP = "Such as ndcg@10 or map; may be repeated."
+MODEL_HELP = "Model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
+COSTS_HELP = "Feature costs by name or pattern: CSV file of feature,cost[,group], or JSON."
+METRIC_HELP = "Metric, such as ndcg@10 or map; may be repeated."
 PROFILE_HELP = "Metric conventions: letor, mslr, standard or trec."
-OWN_PROFILE = "the model's, else letor for LETOR folds, trec for runs, standard for other data"
-SCALINGS = "auto, none, z, within_z, min_max, query_min_max or query_z; auto: none if all are in [0, 1], else"
+DEFAULT_PROFILE = "the model's, else letor for LETOR folds, trec for runs, standard for other data"
+SCALINGS = (
+    "auto, none, z, within_z, min_max, query_min_max or query_z; auto: none if all values are in [0, 1], else"
+)
 POLICIES = "auto, error, zero, query_min, column_mean or indicator; auto: column_mean, with a warning"
 FILLS_HELP = "Missing values: error, zero, query_min, column_mean or keep."
-CLUSTER_HELP = "Compute on a Dask cluster, tcp://HOST:PORT, whose workers can read DATA: parquet files."
-NORMALISE = value("Data", "KIND", f"Scaling: {SCALINGS} within_z.", "auto")
-MISSING = value("Data", "POLICY", f"Missing values: {POLICIES}.", "auto")
+CLUSTER_HELP = "Dask cluster, tcp://HOST:PORT; DATA must be parquet files that its workers can read."
+NORMALISE_OPTION = value("Data", "KIND", f"Scaling: {SCALINGS} within_z.", "auto")
+MISSING_OPTION = value("Data", "POLICY", f"Missing values: {POLICIES}.", "auto")
 
 Data = Annotated[str, argument("DATA", DATA_HELP)]
 ModelFile = Annotated[str, argument("MODEL", MODEL_HELP)]
-ModelOutput = Annotated[str, written("FILE", "The model file to write.")]
-JsonOutput = Annotated[Text, written("FILE", "Write all points as JSON.")]
+ModelOutput = Annotated[str, output_option("FILE", "Model file to write.")]
+JsonOutput = Annotated[Text, output_option("FILE", "Write all points as JSON.")]
 Report = Annotated[Text, value("Output", "FILE", "Write an HTML page.")]
 Json = Annotated[bool, flag("Output", "--json", "Print one JSON object instead of text.")]
 Metrics = Annotated[list[str] | None, value("Model", "NAME", METRIC_HELP, "the model's, else ndcg@10")]
-Conventions = Annotated[Text, value("Model", "NAME", PROFILE_HELP, OWN_PROFILE)]
-Device = Annotated[Text, value("Computing", "NAME", "cpu, cuda or cuda:N; a GPU needs the extra gpu.", "cpu")]
+Conventions = Annotated[Text, value("Model", "NAME", PROFILE_HELP, DEFAULT_PROFILE)]
+Device = Annotated[Text, value("Computing", "NAME", "cpu, cuda or cuda:N; cuda needs the extra gpu.", "cpu")]
 Cluster = Annotated[Text, value("Computing", "ADDRESS", CLUSTER_HELP)]
 
 
 def comma_separated(text: str) -> list[str]:
-    """The names in A,B,…"""
+    """Split ``A,B,…`` into names."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -92,18 +94,18 @@ def comma_separated(text: str) -> list[str]:
 
 
 def read_data(path: str, missing: str, client: Any, arguments: Mapping[str, Any]) -> rs.Dataset:
-    """Read a data set, with a bar on a terminal; with a Dask client its workers do it."""
+    """Read a data set, on the workers of a Dask client if there is one; with a progress bar on a terminal."""
     with progress(f"reading {path}"):
         if client is None:
             return rs.read_dataset(path, missing=missing, **arguments)
-        for name in arguments.keys() - set(ON_CLUSTER):
-            reason = "is not for data on a `cluster`; leave it out or write other files"
+        for name in arguments.keys() - set(CLUSTER_ARGUMENTS):
+            reason = "is not supported on a `cluster`; leave it out, or convert the files"
             raise ParameterError(name, arguments[name], reason)
         return rs.distribute(path, client=client, **arguments)
 
 
 def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
-    """The texts of the queries, where the data have them."""
+    """Texts of the queries, if the data have them."""
     from ranksieve.data.describe import Names
 
     return {
@@ -112,19 +114,19 @@ def query_texts(*parts: rs.Dataset | None) -> dict[Any, str]:
 
 
 @contextmanager
-def connected(address: Text) -> Iterator[Any]:
-    """A client of the Dask scheduler at an address, closed in the end; None without an address."""
+def dask_client(address: Text) -> Iterator[Any]:
+    """Connect to the Dask scheduler at an address; None without an address."""
     if address is None:
         yield None
         return
-    from ranksieve.dask.cluster import connected as connect
+    from ranksieve.dask.cluster import connect
 
     with connect(address) as client:
         yield client
 
 
 def read_scores(path: str) -> FloatArray:
-    """One finite number per line; ``-`` is standard input."""
+    """Read a file with one finite number per line; ``-`` is standard input."""
     import numpy as np
 
     from ranksieve.io.text_files import finite_number, read_text, source_name
@@ -135,7 +137,7 @@ def read_scores(path: str) -> FloatArray:
 
 
 def is_model(file: str) -> bool:
-    """Whether a file is a model rather than a list of scores, by its name or first bytes."""
+    """Return True if a file is a model, not a list of scores, by its name or first bytes."""
     if file.endswith(".json"):
         return True
     try:
@@ -146,17 +148,17 @@ def is_model(file: str) -> bool:
 
 
 def previous_model(file: str) -> rs.LinearModel:
-    """The linear model of ranksieve that a fit starts from."""
+    """Read the linear model that a fit starts from."""
     from ranksieve.model.foreign import open_model
 
-    own = open_model(file).own
-    if not isinstance(own, rs.LinearModel):
-        raise DataError(file, None, "is not a linear model of ranksieve, which `previous` needs")
-    return own
+    model = open_model(file).ranksieve_model
+    if not isinstance(model, rs.LinearModel):
+        raise DataError(file, None, "must be a linear model of ranksieve for `previous`")
+    return model
 
 
-def wide_enough(data: rs.Dataset, n_features: int) -> rs.Dataset:
-    """With columns of 0 up to ``n_features`` if its columns have numbers for names, as in LETOR text."""
+def widen_to(data: rs.Dataset, n_features: int) -> rs.Dataset:
+    """Append columns of zeros up to ``n_features`` if the columns are numbered, as in LETOR text."""
     from ranksieve.data.inputs import numbered_names
 
     numbered = data.feature_names == numbered_names(data.n_features)
@@ -164,7 +166,7 @@ def wide_enough(data: rs.Dataset, n_features: int) -> rs.Dataset:
 
 
 def finite_scores(model: Scorer, data: rs.Dataset) -> FloatArray:
-    """Scores in row order; an error if one is not finite."""
+    """Scores in row order; raises an error if one is not finite."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -183,10 +185,10 @@ def finite_scores(model: Scorer, data: rs.Dataset) -> FloatArray:
 
 
 def write_text(text: str, path: Text) -> None:
-    """Write a file whole or not at all; without a path, or to ``-``, standard output."""
+    """Write a file atomically; without a path, or with ``-``, write to standard output."""
     from ranksieve._util.files import atomic_write
 
-    if path is None or path == STANDARD:
+    if path is None or path == STANDARD_STREAM:
         sys.stdout.write(text)
         return
     with atomic_write(path) as file:
@@ -194,8 +196,8 @@ def write_text(text: str, path: Text) -> None:
 
 
 @contextmanager
-def beside(*outputs: Text) -> Iterator[None]:
-    """Send text to stderr if one of the outputs is written to standard output."""
+def keep_stdout_for(*outputs: Text) -> Iterator[None]:
+    """Print text on stderr if one of the outputs is written to standard output."""
     from ranksieve._util.files import is_standard_output
 
     if any(output is not None and is_standard_output(output) for output in outputs):
@@ -205,15 +207,15 @@ def beside(*outputs: Text) -> Iterator[None]:
         yield
 
 
-def present(content: Any, as_json: bool, show: Callable[[], None], *outputs: Text) -> None:
-    """Print the content as JSON, or show it and name the files that were written."""
-    with beside(*outputs):
+def print_result(content: Any, as_json: bool, show: Callable[[], None], *outputs: Text) -> None:
+    """Print the content as JSON, or as text with the names of the files written."""
+    with keep_stdout_for(*outputs):
         if as_json:
             emit_json(content)
             return
         show()
         if files := " and ".join(output for output in outputs if output is not None):
-            words(f"Wrote {files}.")
+            print_text(f"Wrote {files}.")
 
 
 def check_files(
@@ -222,49 +224,49 @@ def check_files(
     report: Text = None,
     stdout: bool = False,
 ) -> None:
-    """Before any work, refuse stdin read twice, outputs that cannot be written, pages without jinja2.
+    """Refuse stdin used twice, outputs that cannot be written, and pages without jinja2 before any work.
 
-    ``stdout``: whether ``-`` as an output is standard output.
+    ``stdout``: True if ``-`` as an output means standard output.
     """
     from ranksieve._util.files import destination
 
     named = [file for file in inputs if file is not None]
-    if named.count(STANDARD) > 1:
-        raise DataError(STANDARD, None, "standard input can be read only once; name a file")
-    taken = [Path(os.path.realpath(file)) for file in named if file != STANDARD]
+    if named.count(STANDARD_STREAM) > 1:
+        raise DataError(STANDARD_STREAM, None, "standard input can be used only once; name a file instead")
+    taken = [Path(os.path.realpath(file)) for file in named if file != STANDARD_STREAM]
     for output in (*outputs, report):
-        if output is None or (stdout and output == STANDARD):
+        if output is None or (stdout and output == STANDARD_STREAM):
             continue
-        if output == STANDARD:
-            raise DataError(output, None, "cannot go to standard output; name a file to write")
-        there = destination(output)
-        if there.replaced and there.place in taken:
+        if output == STANDARD_STREAM:
+            raise DataError(output, None, "cannot be written to standard output; name a file")
+        target = destination(output)
+        if target.replaceable and target.path in taken:
             raise DataError(output, None, "is named twice on the command line; choose another output file")
-        taken.append(there.place)
-        _check_writable(output, there)
+        taken.append(target.path)
+        _check_writable(output, target)
     if report is not None:
         from ranksieve.report.page import require_extra
 
         require_extra()
 
 
-def _check_writable(output: str | os.PathLike[str], there: Destination) -> None:
-    place = there.place
-    if place.is_dir():
-        raise DataError(output, None, "is a folder; name a file to write")
-    if not place.parent.is_dir():
-        folder = place.parent if Path(output).is_symlink() else Path(output).parent
+def _check_writable(output: str | os.PathLike[str], target: Destination) -> None:
+    path = target.path
+    if path.is_dir():
+        raise DataError(output, None, "is a folder; name a file")
+    if not path.parent.is_dir():
+        folder = path.parent if Path(output).is_symlink() else Path(output).parent
         raise DataError(output, None, f"the folder {folder} does not exist; create it first")
-    if not (there.replaced or place.exists()):
-        raise DataError(output, None, "is not open; name a file to write")
-    if there.descriptor is None and place.exists() and not os.access(place, os.W_OK):
-        raise DataError(output, None, "is write-protected; choose another file or allow writing")
-    if not there.replaced:
+    if not (target.replaceable or path.exists()):
+        raise DataError(output, None, "is not open; name a file")
+    if target.descriptor is None and path.exists() and not os.access(path, os.W_OK):
+        raise DataError(output, None, "is write-protected; choose another file or change its permissions")
+    if not target.replaceable:
         return
     try:
-        tempfile.TemporaryFile(dir=place.parent).close()
+        tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
-        reason = f"cannot write there ({error.strerror}); choose another folder"
+        reason = f"cannot be written ({error.strerror}); choose another folder"
         raise DataError(output, None, reason) from None
 
 
@@ -273,20 +275,28 @@ def _check_writable(output: str | os.PathLike[str], there: Destination) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """Which columns of a file are what, names for those without one, and the texts of queries."""
+    """Columns of a file, feature names, and texts of queries."""
 
-    qid_column: Annotated[Text, value("Columns", "NAME", "Query ids in parquet, CSV or TSV.", "qid")] = None
-    label_column: Annotated[Text, value("Columns", "NAME", "Relevance labels in these.", "label")] = None
-    doc_column: Annotated[Text, value("Columns", "NAME", "Document ids in these.", "doc_id, if any")] = None
-    features: Annotated[list[str] | None, value("Columns", "A,B*", "Features: names or patterns.")] = None
-    ignore: Annotated[list[str] | None, value("Columns", "A,B*", "Not features: names or patterns.")] = None
+    qid_column: Annotated[
+        Text, value("Columns", "NAME", "Column of query ids (parquet, CSV, TSV).", "qid")
+    ] = None
+    label_column: Annotated[Text, value("Columns", "NAME", "Column of relevance labels.", "label")] = None
+    doc_column: Annotated[Text, value("Columns", "NAME", "Column of document ids.", "doc_id, if any")] = None
+    features: Annotated[
+        list[str] | None, value("Columns", "A,B*", "Columns to use as features: names or patterns.")
+    ] = None
+    ignore: Annotated[list[str] | None, value("Columns", "A,B*", "Columns to ignore: names or patterns.")] = (
+        None
+    )
     names: Annotated[
         Text,
         value(
             "Columns", "FILE", "Feature names for LETOR text, one per line or 1:name.", "DATA.names, if any"
         ),
     ] = None
-    queries: Annotated[Text, value("Columns", "FILE", "Texts of queries: TSV or CSV of id, text.")] = None
+    queries: Annotated[Text, value("Columns", "FILE", "Texts of queries: TSV or CSV file of id, text.")] = (
+        None
+    )
 
     @property
     def files(self) -> tuple[Text, ...]:
@@ -294,7 +304,7 @@ class ReadingOptions:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The readers' arguments."""
+        """Arguments of the readers."""
         values = {
             "qid": self.qid_column,
             "label": self.label_column,
@@ -306,31 +316,33 @@ class ReadingOptions:
         return {name: value for name, value in values.items() if value is not None}
 
     def data(self, path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
-        """Read a data set, as ``read_data`` does, with the texts of its queries."""
+        """Read a data set with the texts of its queries."""
         if client is not None and self.queries is not None:
-            raise ParameterError("queries", self.queries, "is not for data on a `cluster`; leave one out")
+            raise ParameterError(
+                "queries", self.queries, "is not supported on a `cluster`; leave one of them out"
+            )
         return self.with_texts(read_data(path, missing, client, self.arguments))
 
     def with_texts(self, data: rs.Dataset) -> rs.Dataset:
-        """The data with the texts of their queries, if there is a file of them."""
+        """Add the texts of the queries, if there is a file of them."""
         return data if self.queries is None else rs.io.with_query_texts(data, self.queries)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainData(ReadingOptions):
-    """The queries to learn from, and how much they and their documents count."""
+    """Training data, with weights of queries and documents."""
 
     train: Data
     query_weight: Annotated[
         Text,
         value(
-            "Data", "FILE", "Weights of queries: CSV or TSV of query,weight.", "all 1", ["--query-weights"]
+            "Data", "FILE", "Query weights: CSV or TSV file of query,weight.", "all 1", ["--query-weights"]
         ),
     ] = None
     document_weight: Annotated[
         Text,
         value(
-            "Data", "COLUMN", "Document weights, such as clicks + 1; documents of weight 0 are dropped.",
+            "Data", "COLUMN", "Column of document weights, such as clicks + 1; weight 0 drops a document.",
             "all 1", ["--document-weights"],
         ),
     ] = None  # fmt: skip
@@ -346,22 +358,22 @@ class TrainData(ReadingOptions):
 
     @property
     def query_weights(self) -> dict[str, Any]:
-        """The argument of a fit for weights of queries; the data bring those of documents."""
+        """The argument of ``fit`` for query weights; document weights are part of the data."""
         return (
             {} if self.query_weight is None else {"query_weight": rs.io.read_query_weights(self.query_weight)}
         )
 
     def data(self, path: str, missing: str = "keep", client: Any = None) -> rs.Dataset:
-        """Read a data set; a ranker fills missing values, but the reader knows the line to refuse."""
+        """Read a data set; the ranker fills missing values, but the reader can name the line of an error."""
         return super().data(path, "error" if missing == "error" else "keep", client)
 
 
-VALID_HELP = "Validation data: held-out queries to select or measure models on."
+VALID_HELP = "Validation data: held-out queries to select or evaluate models on."
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitData(TrainData):
-    """The queries to learn from and those to choose on."""
+    """Training and validation data."""
 
     valid: Annotated[Text, value("Data", "FILE", VALID_HELP)] = None
 
@@ -370,39 +382,45 @@ class FitData(TrainData):
         return (*super().files, self.valid)
 
     def read(self, missing: str, client: Any = None) -> tuple[rs.Dataset, rs.Dataset | None]:
-        """Training and validation data of equal width; a ranker finds the columns by name."""
+        """Read training and validation data; they must have the same number of features."""
         data = self.data(self.train, missing, client)
         if self.valid is None:
             return data, None
         held_out = self.data(self.valid, missing, client)
         if data.n_features != held_out.n_features:
             widest = max(data.n_features, held_out.n_features)
-            widths = f"has {held_out.n_features} features, but {self.train} has {data.n_features}; both need "
-            reason = f"the same columns (in sparse text write {widest}:0 once in the narrower file)"
+            widths = (
+                f"has {held_out.n_features} features, but {self.train} has {data.n_features}; both must have "
+            )
+            reason = f"the same columns (in sparse text, add {widest}:0 to one line of the narrower file)"
             raise DataError(self.valid, None, widths + reason)
         return data, held_out
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankerOptions:
-    """Parameters of rankers with options of their own: the budget, the choice, the preparation."""
+    """Ranker parameters that have their chosen_by options: budget, selection, preparation."""
 
-    max_features: Annotated[int | None, value("Budget", "K", "Use at most this many features.", min=1)] = None
+    max_features: Annotated[int | None, value("Budget", "K", "Maximum number of features.", min=1)] = None
     costs: Annotated[Text, value("Budget", "FILE", COSTS_HELP)] = None
-    max_cost: Annotated[
-        float | None, value("Budget", "C", "The features cost at most this in total.", min=0)
+    max_cost: Annotated[float | None, value("Budget", "C", "Maximum total cost of the features.", min=0)] = (
+        None
+    )
+    must_have: Annotated[
+        Text, value("Budget", "A,B*", "Features that every model uses: names or patterns.")
     ] = None
-    must_have: Annotated[Text, value("Budget", "A,B*", "Features in every model, by name or pattern.")] = None
-    must_not: Annotated[Text, value("Budget", "A,B*", "Features in no model.")] = None
+    must_not: Annotated[Text, value("Budget", "A,B*", "Features that no model uses: names or patterns.")] = (
+        None
+    )
     signs: Annotated[
-        Text, value("Budget", "A=+,B*=-", "Signs of weights; or a CSV file of feature,sign.")
+        Text, value("Budget", "A=+,B*=-", "Signs of weights, or a CSV file of feature,sign.")
     ] = None
-    metric: Annotated[Text, value("Model", "NAME", "The metric to select by, such as map.", "ndcg@10")] = None
+    metric: Annotated[Text, value("Model", "NAME", "Metric to select by, such as map.", "ndcg@10")] = None
     profile: Annotated[Text, value("Model", "NAME", PROFILE_HELP, "letor for LETOR folds, else standard")] = (
         None
     )
-    normalise: Annotated[Text, NORMALISE] = None
-    missing: Annotated[Text, MISSING] = None
+    normalise: Annotated[Text, NORMALISE_OPTION] = None
+    missing: Annotated[Text, MISSING_OPTION] = None
 
     @property
     def limit_files(self) -> tuple[Text, ...]:
@@ -410,12 +428,12 @@ class RankerOptions:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """By the names of the rankers' parameters, with values checked as far as possible without data."""
+        """Values by parameter name; checks what can be checked without data."""
         from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
         from ranksieve.prepare.scaling import check_kind
 
         if self.max_cost is not None and self.costs is None:
-            raise ParameterError("max_cost", self.max_cost, "needs `costs`: what each feature costs")
+            raise ParameterError("max_cost", self.max_cost, "needs `costs`, the cost of each feature")
         check_measures([self.metric] if self.metric is not None else None, self.profile)
         if self.normalise is not None:
             check_kind(self.normalise)
@@ -437,61 +455,67 @@ class RankerOptions:
 
 
 def _is_list(signs: str) -> bool:
-    """Whether the option holds signs rather than the name of a file."""
+    """Return True if the option is a list of signs, not a file name."""
     return "=" in signs and not Path(signs).exists()
 
 
 def _signs(text: str) -> dict[str, float]:
-    """``name=+,name=-``, or a file."""
+    """Parse ``name=+,name=-``, or read a file."""
     from ranksieve.data.features import as_sign
 
     if not _is_list(text):
         if not Path(text).exists():
-            reason = "there is no such file; --signs takes A=+,B*=- or a CSV file of feature,sign"
+            reason = "file not found; --signs expects A=+,B*=- or a CSV file of feature,sign"
             raise FileNotFoundError(f"{text}: {reason}")
         return rs.io.read_signs(text)
     signs: dict[str, float] = {}
     for part in text.split(","):
         name, _, sign = (word.strip() for word in part.rpartition("="))
         if name in signs:
-            raise ParameterError("signs", text, f"{name!r} is named twice; name it once")
+            raise ParameterError("signs", text, f"{name!r} occurs twice; name each feature once")
         signs[name] = as_sign(sign, name)
     return signs
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions(ReadingOptions):
-    """How models read the data that they score."""
+    """How data are read for scoring."""
 
     missing: Annotated[Text, value("Data", "POLICY", FILLS_HELP, "the model's")] = None
     first_feature: Annotated[
         int | None,
-        value("Data", "N", "First feature of a fastrank model: 1, or 0 for arrays.", min=0, max=1),
+        value(
+            "Data",
+            "N",
+            "Index of the first feature in a fastrank model: 1, or 0 if fitted on arrays.",
+            min=0,
+            max=1,
+        ),
     ] = None
 
     def with_models(self, data_file: str, model_files: Sequence[str]) -> tuple[rs.Dataset, dict[str, Scorer]]:
-        """Data wide enough for all models, and the models; the data name the columns of foreign models.
+        """Read data with enough columns for all models, and the models; foreign models get the data's names.
 
-        ``missing`` replaces the models' own policies.
+        ``missing`` overrides the models' policies.
         """
         from ranksieve.model.foreign import open_model
 
         files = {file: open_model(file) for file in model_files}
         data = read_data(data_file, self.missing or "keep", None, self.arguments)
         models = {name: file.read(data.feature_names, self.first_feature) for name, file in files.items()}
-        data = wide_enough(data, max((model.n_features for model in models.values()), default=0))
+        data = widen_to(data, max((model.n_features for model in models.values()), default=0))
         if self.missing is not None:
             models = {name: _without_policy(model) for name, model in models.items()}
         return self.with_texts(data), models
 
 
 def _without_policy(model: Scorer) -> Scorer:
-    """The model without a policy for missing values, which the reader has applied."""
-    from ranksieve.prepare import KEPT
+    """Remove the policy for missing values, which the reader has already filled."""
+    from ranksieve.prepare import KEEP_MISSING
 
     if not isinstance(model, rs.LinearModel) or model.preparation.missing.indicators:
         return model  # indicators are part of the score
-    return replace(model, preparation=replace(model.preparation, missing=KEPT))
+    return replace(model, preparation=replace(model.preparation, missing=KEEP_MISSING))
 
 
 # --- Metrics ---------------------------------------------------------------------------------------------
@@ -499,30 +523,32 @@ def _without_policy(model: Scorer) -> Scorer:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricOptions:
-    """What rankings are measured with: metrics, their conventions, and TREC judgements for TREC runs."""
+    """Metrics, their profile, and TREC judgements for TREC runs."""
 
-    qrels: Annotated[Text, value("Data", "FILE", "TREC judgements, for TREC runs without DATA.")] = None
+    qrels: Annotated[Text, value("Data", "FILE", "TREC judgements, to evaluate TREC runs without DATA.")] = (
+        None
+    )
     metric: Annotated[
         list[str] | None, value("Model", "NAME", METRIC_HELP, "the model's (else ndcg@10) and map")
     ] = None
     profile: Conventions = None
 
 
-Own = Mapping[str, Mapping[str, str]]
-"""The ``metric`` and ``profile`` that models were chosen by, by the names of their files."""
+ChosenBy = Mapping[str, Mapping[str, str]]
+"""The ``metric`` and ``profile`` that models were selected by, by file name."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Metrics and their profile; ``words`` say which they are and whose."""
+    """Metrics and their profile; ``description`` names them and where they come from."""
 
     metrics: Sequence[str]
     profile: Profile
-    words: str
+    description: str
 
 
 def check_measures(metric: Sequence[str] | None, profile: Text) -> None:
-    """Refuse metrics and a profile that do not exist, before any work."""
+    """Refuse unknown metrics and profiles before any work."""
     from ranksieve.metrics.evaluate import parse_all
     from ranksieve.metrics.profiles import as_profile
 
@@ -533,7 +559,7 @@ def check_measures(metric: Sequence[str] | None, profile: Text) -> None:
 
 
 def measures_of_runs(metric: Sequence[str] | None, profile: Text) -> Measures:
-    """Those of the options, else NDCG@10 and MAP in the trec profile."""
+    """Metrics and profile of the options, default NDCG@10 and MAP with the trec profile."""
     from ranksieve.metrics.evaluate import DEFAULT_METRICS
     from ranksieve.metrics.profiles import as_profile
 
@@ -548,33 +574,33 @@ def measures_for(
     profile: Text,
     also: Sequence[str] = (),
 ) -> Measures:
-    """Those of the options, else what all models were chosen by, else NDCG@10 and the profile of the data.
+    """Metrics and profile of the options, else those of all models, else NDCG@10 and the profile of the data.
 
     ``also``: extra metrics shown when none was requested.
     """
     from ranksieve.metrics import profile_for
     from ranksieve.metrics.evaluate import DEFAULT_METRICS
 
-    own = {file: model.chosen_by for file, model in models.items() if model.chosen_by is not None}
-    first = metric[0] if metric else _agreed(own, "metric") or DEFAULT_METRICS[0]
-    conventions = profile_for(profile or _agreed(own, "profile"), data)
+    chosen_by = {file: model.chosen_by for file, model in models.items() if model.chosen_by is not None}
+    first = metric[0] if metric else _common(chosen_by, "metric") or DEFAULT_METRICS[0]
+    conventions = profile_for(profile or _common(chosen_by, "profile"), data)
     whose: dict[str, list[str]] = {}
-    if not metric and own:
-        whose.setdefault(_origin(own, "metric"), []).append(first.upper())
-    origin = _origin(own, "profile") if not profile and own else ""
+    if not metric and chosen_by:
+        whose.setdefault(_origin(chosen_by, "metric"), []).append(first.upper())
+    origin = _origin(chosen_by, "profile") if not profile and chosen_by else ""
     whose.setdefault(origin, []).append(f"{conventions.name} profile")
     by = "; ".join(", ".join(what) + origin for origin, what in whose.items())
     return Measures(metric or list(dict.fromkeys([first, *also])), conventions, by)
 
 
-def _agreed(own: Own, what: str) -> Text:
-    """What all models with a choice were chosen by."""
-    values = {one[what] for one in own.values()}
+def _common(chosen_by: ChosenBy, what: str) -> Text:
+    """The metric or profile that all models were selected by; None if they differ."""
+    values = {one[what] for one in chosen_by.values()}
     return values.pop() if len(values) == 1 else None
 
 
-def _origin(own: Own, what: str) -> str:
-    if _agreed(own, what):
-        return f", as the {'model was' if len(own) == 1 else 'models were'} chosen by"
-    each = ", ".join(f"{file} by {one[what]}" for file, one in own.items())
-    return f", because the models were chosen by different ones ({each})"
+def _origin(chosen_by: ChosenBy, what: str) -> str:
+    if _common(chosen_by, what):
+        return f" (used to select the {'model' if len(chosen_by) == 1 else 'models'})"
+    each = ", ".join(f"{file} by {one[what]}" for file, one in chosen_by.items())
+    return f" (the models were selected by different ones: {each})"

@@ -1,4 +1,4 @@
-"""The process, its streams and signals; tables, JSON and sentences on the terminal."""
+"""Signals, standard streams, and output: tables, text, JSON, progress and errors."""
 
 from __future__ import annotations
 
@@ -25,42 +25,41 @@ if TYPE_CHECKING:
     from ranksieve.path import Progress
 
 
-ENDING = ("SIGTERM", "SIGHUP")  # as far as the system has them
-BY_SIGNAL = 128  # and the number of the signal is the exit code
-SECONDS_TO_LEAVE = 10.0
-ESCAPES = "backslashreplace"
+SIGNALS = ("SIGTERM", "SIGHUP")  # those that the system has
+SIGNAL_EXIT_CODE = 128  # plus the number of the signal
+SECONDS_TO_EXIT = 10.0
 
 
-class Ended(KeyboardInterrupt):
-    """A signal asked the process to end; as after Ctrl-C, temporary files are removed first."""
+class SignalReceived(KeyboardInterrupt):
+    """SIGTERM or SIGHUP; as after Ctrl-C, temporary files are removed before the process exits."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
 
 
-def end_orderly() -> None:
-    """Let signals that end the process do so by an exception, unless whoever started it ignores them."""
+def raise_on_signals() -> None:
+    """Turn SIGTERM and SIGHUP into an exception, unless the parent process ignores them."""
 
-    def end(number: int, frame: Any) -> None:
-        raise Ended(number)
+    def receive(number: int, frame: Any) -> None:
+        raise SignalReceived(number)
 
-    for name in ENDING:
+    for name in SIGNALS:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, end)
+            signal.signal(number, receive)
 
 
-def leave_soon_if_ended(code: object) -> None:
-    """After a signal, end within seconds: a signal during the start of a thread can leave one that waits."""
-    if isinstance(code, int) and code > BY_SIGNAL:
-        last = threading.Timer(SECONDS_TO_LEAVE, os._exit, (code,))
-        last.daemon = True
-        last.start()
+def force_exit_after_signal(code: object) -> None:
+    """Exit within seconds after a signal: one that arrives while a thread starts can leave it waiting."""
+    if isinstance(code, int) and code > SIGNAL_EXIT_CODE:
+        timer = threading.Timer(SECONDS_TO_EXIT, os._exit, (code,))
+        timer.daemon = True
+        timer.start()
 
 
 class StandardOutput(io.FileIO):
-    """Standard output whose errors name it."""
+    """Standard output that names itself in errors."""
 
     def write(self, content: Any) -> Any:
         try:
@@ -71,12 +70,12 @@ class StandardOutput(io.FileIO):
 
 
 def open_streams() -> None:
-    """Let closed standard streams be devices, so that no other file gets their numbers.
+    """Replace closed standard streams by /dev/null, so that no other file gets their descriptors.
 
-    Reading from a closed one, or writing to a closed standard output, is an error. A terminal without Unicode
-    gets escapes.
+    Reading from a closed stream, or writing to a closed standard output, is an error. Characters that the
+    encoding lacks are escaped.
     """
-    for name, access, mode in STREAMS:  # in the order of their numbers: a new file has the lowest free one
+    for name, access, mode in STREAMS:  # in descriptor order: open() takes the lowest free one
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, access)
             setattr(sys, name, open(handle, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
@@ -84,23 +83,29 @@ def open_streams() -> None:
         raw = io.BufferedWriter(StandardOutput(1, "w", closefd=False))
         sys.stdout = io.TextIOWrapper(raw, sys.stdout.encoding)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors=ESCAPES)  # type: ignore[union-attr]
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 STREAMS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
-FAILURE = 2
-WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click that typer brings along
+FAILURE_EXIT_CODE = 2
+WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click bundled with typer
 WIDTH_WITHOUT_TERMINAL = 120
-MARKS = " %*†‡"  # what may stand beside a number in a table
+NUMBER_MARKS = " %*†‡"  # may follow a number in a table
 EXTRAS = {
     "dask": "dask", "distributed": "dask", "narwhals": "frames", "polars": "frames", "pyarrow": "frames",
     "jinja2": "report",
 }  # fmt: skip
-GPU_IS_FULL = "OutOfMemoryError"  # of PyTorch, which is imported only where it is used
-UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, formats, halves of pairs, ends of lines
+GPU_MEMORY_ERROR = "OutOfMemoryError"  # of PyTorch, by name: PyTorch is imported only if used
+INVISIBLE = (
+    "Cc",
+    "Cf",
+    "Cs",
+    "Zl",
+    "Zp",
+)  # categories: control, format, surrogate, line and paragraph separators
 
 
-# --- Tables, words, JSON -------------------------------------------------------------------------------
+# --- Tables, text, JSON --------------------------------------------------------------------------------
 
 
 def table(
@@ -109,37 +114,41 @@ def table(
     title: str | None = None,
     bold: Sequence[Sequence[bool]] | None = None,
 ) -> None:
-    """Print a table; floats have four significant digits, numbers stand right, ``bold`` cells are bold."""
+    """Print a table: floats with four significant digits, numbers right-aligned, ``bold`` cells in bold."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     cells = [
-        [f"{value:.4g}" if isinstance(value, float) else harmless(str(value)) for value in row]
+        [f"{value:.4g}" if isinstance(value, float) else escape_controls(str(value)) for value in row]
         for row in rows
     ]
-    view = Table(title=title and Text(harmless(title)), title_justify="left", box=box.SIMPLE, pad_edge=False)
+    view = Table(
+        title=title and Text(escape_controls(title)), title_justify="left", box=box.SIMPLE, pad_edge=False
+    )
     for column, name in enumerate(columns):
         numeric = bool(cells) and all(_is_number(row[column]) for row in cells)
-        view.add_column(Text(harmless(name)), justify="right" if numeric else "left", overflow="fold")
+        view.add_column(Text(escape_controls(name)), justify="right" if numeric else "left", overflow="fold")
     for number, row in enumerate(cells):
         styles = ["bold" if bold and bold[number][column] else "" for column in range(len(row))]
         view.add_row(*(Text(cell, style) for cell, style in zip(row, styles, strict=True)))
     _console().print(view)
 
 
-def words(text: str) -> None:
+def print_text(text: str) -> None:
     """Print a line of prose."""
     from rich.text import Text
 
-    _console().print(Text(harmless(text)), soft_wrap=True)
+    _console().print(Text(escape_controls(text)), soft_wrap=True)
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape characters that control a terminal, reverse the direction of reading or are invisible."""
     if text.isprintable():
         return text
-    return "".join(ascii(one)[1:-1] if one not in "\t\n" and category(one) in UNSEEN else one for one in text)
+    return "".join(
+        ascii(one)[1:-1] if one not in "\t\n" and category(one) in INVISIBLE else one for one in text
+    )
 
 
 def emit_json(content: Any) -> None:
@@ -148,23 +157,23 @@ def emit_json(content: Any) -> None:
 
 
 def json_text(content: Any) -> str:
-    """JSON on one line; ids that JSON does not know become text."""
+    """JSON on one line; ids of types that JSON lacks become text."""
     return json.dumps(content, allow_nan=False, default=str) + "\n"
 
 
 def _console() -> Console:
     from rich.console import Console
 
-    class Shown(Console):
+    class StrictConsole(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would end the program with 1
+            raise BrokenPipeError  # rich would exit with 1
 
-    return Shown(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+    return StrictConsole(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
 
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell.rstrip(MARKS) if cell != "–" else "0")
+        float(cell.rstrip(NUMBER_MARKS) if cell != "–" else "0")
     except ValueError:
         return False
     return True
@@ -175,7 +184,7 @@ def _is_number(cell: str) -> bool:
 
 @contextmanager
 def progress(title: str) -> Iterator[Progress | None]:
-    """A bar with the time left on stderr, driven by (done, total); None unless stderr is a terminal."""
+    """Progress bar on stderr, updated by ``(done, total)``; None unless stderr is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -194,15 +203,15 @@ def progress(title: str) -> Iterator[Progress | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-# --- One sentence for whatever goes wrong --------------------------------------------------------------
+# --- Errors and warnings -------------------------------------------------------------------------------
 
 
 def run_command(command: Callable[[], object], options: Mapping[str, str]) -> int:
-    """Run a command and return its exit code; a failing one ends with a sentence on stderr.
+    """Run a command and return its exit code; print an error as one sentence on stderr.
 
-    The exit code is then 2, after Ctrl-C 130, after SIGTERM 143. ``options`` are those of the command, by the
-    names of the arguments that they set. ``RANKSIEVE_TRACEBACK=1`` shows the traceback too. A reader that
-    closes the pipe early is not a failure.
+    The exit code is 2 after an error, 130 after Ctrl-C, 143 after SIGTERM. ``options`` maps parameters to
+    options. ``RANKSIEVE_TRACEBACK=1`` also shows the traceback. A reader that closes the pipe early is not an
+    error.
     """
     code = 0
     try:
@@ -217,39 +226,45 @@ def run_command(command: Callable[[], object], options: Mapping[str, str]) -> in
         if "\n" in usage:
             typer.echo(usage, err=True)
         else:
-            say(f"{usage.rstrip('.')} (see {error.ctx.command_path if error.ctx else 'ranksieve'} --help)")
+            print_stderr(
+                f"{usage.rstrip('.')} (see {error.ctx.command_path if error.ctx else 'ranksieve'} --help)"
+            )
         code = error.exit_code
     except BrokenPipeError:
-        _give_up_stdout()
+        _discard_stdout()
     except KeyboardInterrupt as error:
-        say(how_ended(error))
+        print_stderr(interruption_text(error))
         code = exit_code(error)
     except Exception as error:
         if os.environ.get("RANKSIEVE_TRACEBACK"):
             traceback.print_exc()
         if isinstance(error, OSError):
-            _give_up_stdout()
-        say(sentence(error, options))
-        code = FAILURE
+            _discard_stdout()
+        print_stderr(error_sentence(error, options))
+        code = FAILURE_EXIT_CODE
     return code
 
 
-def how_ended(error: KeyboardInterrupt) -> str:
-    """What the user did to end the process."""
-    return f"ended by {signal.Signals(error.number).name}" if isinstance(error, Ended) else "interrupted"
+def interruption_text(error: KeyboardInterrupt) -> str:
+    """Reason of an interruption: a signal or Ctrl-C."""
+    return (
+        f"ended by {signal.Signals(error.number).name}"
+        if isinstance(error, SignalReceived)
+        else "interrupted"
+    )
 
 
 def exit_code(error: KeyboardInterrupt) -> int:
-    """The one that shells expect after a signal."""
-    return BY_SIGNAL + (error.number if isinstance(error, Ended) else signal.SIGINT)
+    """Exit code that shells expect after a signal."""
+    return SIGNAL_EXIT_CODE + (error.number if isinstance(error, SignalReceived) else signal.SIGINT)
 
 
 @contextmanager
 def plain_warnings(options: Mapping[str, str]) -> Iterator[None]:
     """Show each warning once, as one line on stderr."""
 
-    def show(message: Warning | str, *place: Any, **rest: Any) -> None:
-        say(f"warning: {on_command_line(text_of(message), options)}")
+    def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        print_stderr(f"warning: {on_command_line(text_of(message), options)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
@@ -257,18 +272,18 @@ def plain_warnings(options: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
-def say(text: str) -> None:
-    """One line on stderr."""
-    typer.echo(f"ranksieve: {harmless(' '.join(text.split()))}", err=True)
+def print_stderr(text: str) -> None:
+    """Print one line on stderr."""
+    typer.echo(f"ranksieve: {escape_controls(' '.join(text.split()))}", err=True)
 
 
-def sentence(error: Exception, options: Mapping[str, str]) -> str:
-    """What happened and how to mend it, in words of the options."""
-    text = on_command_line(error.text, options) if isinstance(error, InputError) else _sentence(error)
+def error_sentence(error: Exception, options: Mapping[str, str]) -> str:
+    """The message of an error, with option names in place of parameters."""
+    text = on_command_line(error.text, options) if isinstance(error, InputError) else _sentence_of(error)
     return ": ".join([*reversed(getattr(error, "__notes__", ())), text])
 
 
-def _sentence(error: Exception) -> str:
+def _sentence_of(error: Exception) -> str:
     text = str(error)
     if isinstance(error, MemoryError):
         return f"not enough memory ({text or 'the data are too large'}); use fewer documents or features"
@@ -279,12 +294,12 @@ def _sentence(error: Exception) -> str:
         return f"{error.filename or 'a file cannot be read or written'}: {error.strerror}"
     if isinstance(error, OSError | ValueError):
         return text
-    if type(error).__name__ == GPU_IS_FULL:
-        return "not enough memory on the GPU; leave --device out, or fit on a part of the queries"
-    return f"unexpected {type(error).__name__}: {text} (set RANKSIEVE_TRACEBACK=1 to see where)"
+    if type(error).__name__ == GPU_MEMORY_ERROR:
+        return "not enough memory on the GPU; leave --device out, or use fewer queries"
+    return f"unexpected {type(error).__name__}: {text} (set RANKSIEVE_TRACEBACK=1 to see the traceback)"
 
 
-def _give_up_stdout() -> None:
+def _discard_stdout() -> None:
     """Redirect a broken stdout to /dev/null so that the interpreter's exit does not fail."""
     try:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""ranksieve rank: the scores of a model, one per document, or a TREC run."""
+"""ranksieve rank: score documents, or write a TREC run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def rank(
     model: opt.ModelFile,
     data: opt.Data,
     scoring: opt.ScoringOptions,
-    output: Annotated[opt.Text, opt.written("FILE", "The file to write.", "stdout")] = None,
+    output: Annotated[opt.Text, opt.output_option("FILE", "File to write.", "stdout")] = None,
     form: Annotated[
-        str, opt.value("Output", "NAME", "scores, one per line, or trec: a TREC run.", None, ["--format"])
+        str, opt.value("Output", "NAME", "scores: one per line; trec: a TREC run.", None, ["--format"])
     ] = "scores",
 ) -> None:
     """Score documents with a model.
 
-    The document with the highest score ranks first. Scores are written in the order of the documents.
+    Scores are written in the order of the documents; a higher score means a higher rank.
     """
     from ranksieve.io.trec import run_lines
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import progress, table, words
+from ranksieve.cli.output import print_text, progress, table
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ CARD = "scorecard"
 
 @dataclass(frozen=True, kw_only=True)
 class CardData(opt.ScoringOptions, opt.FitData):
-    """The data of the fit, read for a model."""
+    """Training and validation data, read for a model."""
 
 
 @command(
@@ -33,7 +33,7 @@ def scorecard(
     source: CardData,
     levels: Annotated[int, opt.value("Model", "N", "Points are integers from -N to N.", min=1, max=99)] = 9,
     units: Annotated[
-        opt.Text, opt.value("Model", "A=10,B=0.5", "Units of features.", "round numbers")
+        opt.Text, opt.value("Model", "A=10,B=0.5", "Unit of each feature.", "round numbers")
     ] = None,
     metric: opt.Metrics = None,
     profile: opt.Conventions = None,
@@ -43,14 +43,14 @@ def scorecard(
 ) -> None:
     """Turn a model into integer points, to add up by hand.
 
-    The score of a document becomes a sum of integer points per round unit of each feature of the model. The
-    points are those closest to the optimal weights on the training data, with a proven bound of the loss;
-    with --valid, card and model are measured on held-out queries. The card is a model file for "rank",
+    The score of a document becomes a sum of integer points per unit of each feature. The points are searched
+    to come close to the best real-valued weights in the training objective, with a proven bound.
+    With --valid, card and model are evaluated on held-out queries. The card is a model file for "rank",
     "evaluate", "explain" and "export".
     """
     from ranksieve.data.dataset import fingerprint
     from ranksieve.report import content_of_model, write_report
-    from ranksieve.report.choice_words import optimality
+    from ranksieve.report.sentences import optimality
 
     for name, value in (("metric", metric), ("profile", profile)):
         if value and source.valid is None:
@@ -60,7 +60,7 @@ def scorecard(
     sizes, query_weights = None if units is None else read_units(units), source.query_weights
     data, models = source.with_models(source.train, [model])
     linear: Any = models[model]
-    with progress(f"making a card of {model}"), while_doing(f"making a card of {model}"):
+    with progress(f"making a scorecard of {model}"), while_doing(f"making a scorecard of {model}"):
         card = rs.make_scorecard(linear, data, levels, units=sizes, **query_weights)
     measured: dict[str, Evaluation] = {}
     if source.valid is not None:
@@ -80,29 +80,31 @@ def scorecard(
     content |= {"output": output, "report": report}
 
     def show() -> None:
-        words(content["card"])
-        words(optimality(card.certificate, card.parameters))
-        if left := [name for name in linear.names if name not in card.names]:
-            words(f"Not on the card, because it does best without points of theirs: {', '.join(left)}.")
+        print_text(content["card"])
+        print_text(optimality(card.certificate, card.parameters))
+        if unused := [name for name in linear.names if name not in card.names]:
+            print_text(f"Features with 0 points, which are not on the card: {', '.join(unused)}.")
         if measured:
             _show(measured)
-            words(f"On {source.valid}: {by.words}.")
+            print_text(f"Held-out queries: {source.valid}; {by.description}.")
 
-    opt.present(content, as_json, show, output, report)
+    opt.print_result(content, as_json, show, output, report)
 
 
 def _show(measured: Mapping[str, Evaluation]) -> None:
     """One row per metric: card, model, and their difference."""
+    from ranksieve.report.page import metric_title
+
     card, model = measured.values()
     rows = [
-        (name, f"{mean:.4f}", f"{model.mean[name]:.4f}", f"{mean - model.mean[name]:+.4f}")
+        (metric_title(name), f"{mean:.4f}", f"{model.mean[name]:.4f}", f"{mean - model.mean[name]:+.4f}")
         for name, mean in card.mean.items()
     ]
     table(["held-out", *measured, "difference"], rows)
 
 
 def read_units(text: str) -> dict[str, float]:
-    """``name=number,name=number``."""
+    """Parse ``name=number,name=number``."""
     units: dict[str, float] = {}
     for part in text.split(","):
         name, _, number = (word.strip() for word in part.rpartition("="))

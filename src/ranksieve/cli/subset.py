@@ -1,4 +1,4 @@
-"""ranksieve subset: the best sets of 1, 2, … features, with the proof of each."""
+"""ranksieve subset: the best sets of 1, 2, … features, each with a proof."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import progress, table, words
-from ranksieve.errors import ParameterError, shortened, while_doing
+from ranksieve.cli.output import print_text, progress, table
+from ranksieve.errors import ParameterError, short_list, while_doing
 
 if TYPE_CHECKING:
     from ranksieve.choice.held_out import Validation
 
-SHOWN_NAMES = 10
-CHOICE = ("metric", "profile")
-LIMITS = ("must_have", "must_not", "signs")
+METRIC_PARAMETERS = ("metric", "profile")
+LIMIT_PARAMETERS = ("must_have", "must_not", "signs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetOptions(opt.RankerOptions):
-    """As of other rankers, with several numbers of features."""
+    """Options of rankers, with several numbers of features."""
 
-    max_features: Annotated[str, opt.value("Budget", "K", "Sizes: 5, 1..10 or 3,5,10.")] = "1..10"  # type: ignore[assignment]
+    max_features: Annotated[str, opt.value("Budget", "K", "Numbers of features: 5, 1..10 or 3,5,10.")] = (
+        "1..10"  # type: ignore[assignment]
+    )
 
 
 @command(
@@ -35,22 +36,26 @@ def subset(
     *,
     source: opt.FitData,
     limits: SubsetOptions,
-    time_limit: Annotated[float, opt.value("Computing", "S", "Seconds per size.", min=0)] = 60.0,
-    gap: Annotated[float, opt.value("Computing", "G", "Stop at this relative gap.", min=0)] = 0.0,
+    time_limit: Annotated[
+        float, opt.value("Computing", "S", "Time limit per size, in seconds.", min=0)
+    ] = 60.0,
+    gap: Annotated[
+        float, opt.value("Computing", "G", "Stop at this relative gap between set and bound.", min=0)
+    ] = 0.0,
     output: Annotated[
         str | None,
-        opt.written("FILE", "Write the model of the size that ranks best."),
+        opt.output_option("FILE", "Write the model with the best held-out metric."),
     ] = None,
     report: opt.Report = None,
     as_json: opt.Json = False,
 ) -> None:
     """Find the best set of features of each size, with a proof.
 
-    For each number of features: the set whose weights have the lowest training objective, and a lower bound
-    for all other sets. If the two meet, the set is proven to be the best; if time runs out, their gap bounds
-    how much better another set could be. Held-out queries then show which size ranks best.
+    For each number of features: the best set found, by its training objective, and a lower bound for all
+    other sets. If the two are equal, the set is proven to be the best; if time runs out, their gap bounds how
+    much lower the objective of another set can be. Held-out queries then show which size ranks best.
     """
-    from ranksieve.rankers.best_subset import held_out_sizes
+    from ranksieve.rankers.best_subset import evaluate_sizes
     from ranksieve.report.subset_page import subset_page
 
     opt.check_files([*source.files, *limits.limit_files], output, report=report)
@@ -59,24 +64,24 @@ def subset(
     if len(parameters.get("must_have", ())) > sizes[0]:
         reason = f"must be at least {len(parameters['must_have'])}, the number of features in `must_have`"
         raise ParameterError("max_features", limits.max_features, reason)
-    choice = {name: parameters.pop(name) for name in CHOICE if name in parameters}
+    choice = {name: parameters.pop(name) for name in METRIC_PARAMETERS if name in parameters}
     ranker, query_weights = rs.BestSubset(time_limit=time_limit, gap=gap, **parameters), source.query_weights
     data, held_out = source.read(ranker.missing)
     title = f"searching {source.train}"
     with progress(title) as bar, while_doing(title):
         rankers = ranker.fit_sizes(sizes, data, progress=bar, **query_weights)
-        validation, n_folds = held_out_sizes(rankers, data, held_out, **choice, **query_weights)
-    content = subset_data(rankers, validation, how_measured(source.valid, n_folds))
+        validation, n_folds = evaluate_sizes(rankers, data, held_out, **choice, **query_weights)
+    content = subset_data(rankers, validation, measured_on(source.valid, n_folds))
     best = rankers[max(range(len(sizes)), key=lambda i: content["sizes"][i]["mean"])]
     if output is not None:
         best.to_model().save(output)
     if report is not None:
         opt.write_text(subset_page(content), report)
-    opt.present(content, as_json, lambda: show(content), output, report)
+    opt.print_result(content, as_json, lambda: show(content), output, report)
 
 
 def as_sizes(text: str) -> list[int]:
-    """5, 1..10 or 3,5,10 as numbers."""
+    """Parse 5, 1..10 or 3,5,10."""
     numbers: set[int] = set()
     try:
         for part in text.split(","):
@@ -89,14 +94,14 @@ def as_sizes(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def how_measured(valid: str | None, n_folds: int) -> str:
-    """What the held-out metric was measured on, in sentences."""
+def measured_on(valid: str | None, n_folds: int) -> str:
+    """Sentences about the data that the held-out metric was measured on."""
     from ranksieve.report.subset_page import FOLD_SETS
 
-    crossed = f"by {n_folds}-fold cross-validation over the training queries" if n_folds else ""
-    on = " and ".join(filter(None, [f"on {valid}" if valid else "", crossed]))
+    by_folds = f"by {n_folds}-fold cross-validation over the training queries" if n_folds else ""
+    on = " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
     sets = f" {FOLD_SETS}" if n_folds else ""
-    return f"The metric was measured {on or 'on the training data, as one query cannot be held out'}.{sets}"
+    return f"Metric measured {on or 'on the training data, because a single query cannot be held out'}.{sets}"
 
 
 def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> dict[str, Any]:
@@ -110,7 +115,7 @@ def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> 
         "profile": validation.profile.name,
         "chosen": chosen,
         "priced": first.costs_ is not None,
-        "limits": {name: model.parameters[name] for name in LIMITS},
+        "limits": {name: model.parameters[name] for name in LIMIT_PARAMETERS},
         "fingerprint": model.fingerprint,
         "sizes": [
             _size(ranker, float(mean), float(error))
@@ -121,10 +126,10 @@ def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> 
 
 def _size(ranker: Any, mean: float, error: float) -> dict[str, Any]:
     model = ranker.to_model()
-    proven = {name: value for name, value in model.certificate.items() if name not in ("kind", "proof")}
+    claims = {name: value for name, value in model.certificate.items() if name not in ("kind", "proof")}
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
     return {
-        **proven,
+        **claims,
         "root_bound": ranker.root_bound_,
         "n_nodes": ranker.n_iter_,
         "seconds": ranker.subset_.seconds,
@@ -140,8 +145,9 @@ def _size(ranker: Any, mean: float, error: float) -> dict[str, Any]:
 
 
 def show(content: Mapping[str, Any]) -> None:
-    """One row per size, then the proofs of the last proven and the last unproven size."""
-    from ranksieve.report.subset_page import ROUNDING, screening_sentences, subset_sentence, tie_sentences
+    """One row per size, then the proofs of the largest proven and the largest unproven size."""
+    from ranksieve.report.page import metric_title
+    from ranksieve.report.subset_page import PROVEN_GAP, screening_sentences, subset_sentence, tie_sentences
 
     priced, limits = content["priced"], content["limits"]
     rows = [
@@ -150,19 +156,30 @@ def show(content: Mapping[str, Any]) -> None:
             *([f"{size['cost']:g}"] if priced else []),
             f"{size['objective']:.6f}",
             f"{size['bound']:.6f}",
-            "proven" if size["relative_gap"] <= ROUNDING else f"{100 * size['relative_gap']:.3f} %",
+            "proven" if size["relative_gap"] <= PROVEN_GAP else f"{100 * size['relative_gap']:.3f} %",
             f"{size['mean']:.4f}",
-            shortened(size["features"], SHOWN_NAMES),
+            short_list(size["features"], 10),
         )
         for size in content["sizes"]
     ]
     cost = ["cost"] if priced else []
-    table(["features", *cost, "objective", "bound", "gap", f"held-out {content['metric']}", "which"], rows)
-    proven = [size for size in content["sizes"] if size["relative_gap"] <= ROUNDING]
-    open_sizes = [size for size in content["sizes"] if size["relative_gap"] > ROUNDING]
+    table(
+        [
+            "features",
+            *cost,
+            "objective",
+            "bound",
+            "gap",
+            f"held-out {metric_title(content['metric'])}",
+            "which",
+        ],
+        rows,
+    )
+    proven = [size for size in content["sizes"] if size["relative_gap"] <= PROVEN_GAP]
+    open_sizes = [size for size in content["sizes"] if size["relative_gap"] > PROVEN_GAP]
     for size in [*proven[-1:], *open_sizes[-1:]]:
         for sentence in (
             subset_sentence(size, limits), *screening_sentences(size, limits), *tie_sentences(size)
         ):  # fmt: skip
-            words(sentence)
-    words(content["chosen"])
+            print_text(sentence)
+    print_text(content["chosen"])

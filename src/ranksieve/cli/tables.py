@@ -1,4 +1,4 @@
-"""ranksieve tables: the results of bench as tables or as a page."""
+"""ranksieve tables: results of bench as tables or a page."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ def tables(
     *,
     folder: Annotated[str, opt.argument("RESULTS", "A folder written by bench.")],
     baseline: Baseline = None,
-    output: Annotated[opt.Text, opt.written("FILE", "Write the tables: .md, .tex, .csv or .json.")] = None,
+    output: Annotated[
+        opt.Text, opt.output_option("FILE", "Write the tables: .md, .tex, .csv or .json.")
+    ] = None,
     report: opt.Report = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Show the results of bench as tables, or write a page.
+    """Show results of bench as tables, or write a page.
 
-    The page is one self-contained file: selected features and their stability, losses per query,
-    significance, with all tables and figures. Its default baseline is the best dense method.
+    The page is one self-contained file with the selected features and their stability, losses per query,
+    significance tests, tables and figures. Its default baseline is the best dense method.
     """
     from ranksieve.experiment.tables import TABLE_FORMATS, all_tables, write_tables
     from ranksieve.report.results_page import write_results_page
 
     if output is not None and Path(output).suffix.lower() not in TABLE_FORMATS:
-        raise DataError(output, None, f"must end in one of {', '.join(TABLE_FORMATS)}")
+        raise DataError(output, None, f"the file name must end in one of {', '.join(TABLE_FORMATS)}")
     opt.check_files([], output, report=report)
     results = rs.load_results(folder)
     if output is None and report is None:
@@ -46,4 +48,4 @@ def tables(
         write_tables(all_tables(results, baseline), output)
     content = {"results": folder, "data_sets": list(results.data_sets), "output": output, "report": report}
     content["unfinished"] = warn_of_unfinished(results)
-    opt.present(content, as_json, lambda: None, output, report)
+    opt.print_result(content, as_json, lambda: None, output, report)

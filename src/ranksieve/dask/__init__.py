@@ -1,4 +1,4 @@
-"""Data on a Dask cluster: the same methods and sums, each part's share of them computed where it lies."""
+"""Data on a Dask cluster: the same methods; each worker computes the sums over its own parts of the data."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ def distribute(
     shuffle: bool = True,
     n_parts: int | None = None,
 ) -> DistributedDataset:
-    """Make a data set of rows that Dask workers read and keep; it goes where a Dataset goes.
+    """Make a data set whose rows are read and kept by Dask workers; use it like a Dataset.
 
-    Each query is whole in one part: rows of a query that a source has in several partitions are moved to the
-    first of these. Parts are made by tasks, so those of a lost worker are made again elsewhere.
+    Each part has whole queries: if a query is in several partitions of the source, its rows are moved to the
+    first of them. Parts are results of tasks, so Dask recomputes those of a lost worker on another one.
 
     Parameters
     ----------
     source : Dask DataFrame, Dask array, parquet files or Dataset
         A DataFrame with features, labels and query ids as columns; an array of features, with ``y`` and
         ``qid``; a parquet file, a list of them, a folder of them or a pattern, or a folder that
-        :func:`ranksieve.io.convert_dataset` wrote, in a place that all workers can read; or a data set.
+        :func:`ranksieve.io.convert_dataset` wrote, on storage that all workers can read; or a data set.
     label : str
-        The column of labels.
+        Column of labels.
     qid : str or array
-        The column of query ids; with arrays the ids themselves.
+        Column of query ids; for arrays, the ids themselves.
     features : sequence of str, optional
-        The feature columns, default all others; with arrays their names.
+        Feature columns, default: all others; for arrays, the feature names.
     document_weight : str, optional
-        The column of weights of documents; default ``document_weight`` if there is one. Dask arrays have no
-        such column, and a data set or a folder brings its own.
+        Column of document weights; default: ``document_weight`` if there is one. Not for Dask arrays, which
+        have no such column, nor for a data set or folder, which has its own weights.
     y : array, optional
-        The labels, if ``source`` is an array.
+        Labels, if ``source`` is an array.
     client : distributed.Client or address, optional
-        The cluster; default the client that was made last.
+        The cluster; default: the current client.
     shuffle : bool
-        Whether rows may be moved; if not, a query in several partitions is refused.
+        Whether rows may be moved; if False, a query in several partitions is an error.
     n_parts : int, optional
-        Parts to make of the source; default its partitions, but at most one for each thread of the workers.
+        Number of parts; default: one per partition, at most one per worker thread.
     """
     try:
         from ranksieve.dask.cluster import as_cluster
-        from ranksieve.dask.sources import Columns, as_source, lay_out
+        from ranksieve.dask.sources import SourceColumns, as_source, lay_out
     except ImportError as error:
         raise ImportError(
             f"distributed data need {error.name}: {how_to_install('dask')}", name=error.name
@@ -63,7 +63,7 @@ def distribute(
         raise ParameterError("n_parts", n_parts, "must be at least 1")
     cluster = as_cluster(client)
     cluster.check_versions()
-    columns = Columns(
+    columns = SourceColumns(
         label,
         qid if isinstance(qid, str) else "qid",
         None if features is None else tuple(features),

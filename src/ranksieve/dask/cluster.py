@@ -1,4 +1,4 @@
-"""The cluster as the engine sees it: rounds of small messages, counted, and faults in one sentence."""
+"""The connection to a Dask cluster: rounds of tasks, their traffic, and readable errors."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from ranksieve.errors import DataError, ParameterError
 
 T = TypeVar("T")
 PACKAGES = ("ranksieve", "numpy", "numba")
-PATIENCE = 60.0  # seconds without any worker before a round is given up
-CONNECT = 10.0  # seconds that a scheduler may take to answer
-LOOK = 5.0  # seconds between two looks at whether the cluster is still there
+NO_WORKER_TIMEOUT = 60.0  # seconds
+CONNECT_TIMEOUT = 10.0  # seconds
+POLL_INTERVAL = 5.0  # seconds
 
 
 class ClusterError(ConnectionError):
-    """The cluster failed; the message is one sentence."""
+    """The Dask cluster failed."""
 
 
 @dataclass
 class Traffic:
     """Messages between client and workers: rounds, tasks, and bytes of pickled arguments and results.
 
-    ``working`` adds up the seconds of each round's longest task, ``cpu`` the processor seconds of all tasks:
-    what a run takes beyond ``working`` is the way of the messages.
+    ``working`` is the sum over rounds of the longest task's seconds, ``cpu`` the processor seconds of all
+    tasks. The run time beyond ``working`` is communication.
     """
 
     rounds: int = 0
@@ -50,12 +50,12 @@ class Traffic:
 
     @property
     def messages(self) -> int:
-        """Arguments there and results back."""
+        """Number of messages: the arguments and the result of each task."""
         return 2 * self.tasks
 
     def since(self, before: Traffic) -> Traffic:
-        """What was added to an earlier count."""
-        return Traffic(*(here - there for here, there in zip(astuple(self), astuple(before), strict=True)))
+        """The traffic since an earlier count."""
+        return Traffic(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
 
     def copy(self) -> Traffic:
         return replace(self)
@@ -63,7 +63,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Dask client, and what went through it."""
+    """A Dask client and its traffic."""
 
     client: Client
     traffic: Traffic = field(default_factory=Traffic)
@@ -74,51 +74,53 @@ class Cluster:
         return sum(self._workers().values())
 
     def _workers(self) -> dict[str, int]:
-        with self.plain_faults():
+        with self.readable_errors():
             return dict(self.client.nthreads())
 
     def submit(self, make: Callable[..., Any], *args: Any) -> Future:
-        """A result that stays on the workers; ``args`` may hold futures of others."""
+        """Submit a task whose result stays on a worker; ``args`` may contain futures."""
         return self.client.submit(on_worker, make, *args, pure=False)
 
     def round(
         self,
         names: Sequence[str],
-        find: Callable[..., T],
+        function: Callable[..., T],
         *columns: Sequence[Any],
         common: tuple[Any, ...] = (),
     ) -> list[T]:
-        """One task per part, with its entry of each of ``columns`` (futures of what is on the workers, small
-        values) and with the arguments ``common`` to all; what they return, in the order of the parts."""
+        """Run one task per part and return the results in the order of the parts.
+
+        The arguments of a task are its entries of ``columns`` (futures or small values), then ``common``.
+        """
         plain = [[one for one in row if not isinstance(one, Future)] for row in zip(*columns, strict=True)]
         futures = self.client.map(
             timed_on_worker,
-            [find] * len(names),
+            [function] * len(names),
             *columns,
             *([one] * len(names) for one in common),
             pure=False,
         )
-        found = self.gather(futures, names)
-        results = [result for result, _, _ in found]
-        traffic, shared = self.traffic, _size((find, common))
+        timed_results = self.gather(futures, names)
+        results = [result for result, _, _ in timed_results]
+        traffic, shared = self.traffic, _size((function, common))
         sent, received = sum(_size(row) + shared for row in plain), sum(map(_size, results))
         with self._lock:
             traffic.rounds += 1
             traffic.tasks += len(futures)
             traffic.sent += sent
             traffic.received += received
-            traffic.working += max(seconds for _, seconds, _ in found)
-            traffic.cpu += sum(cpu for _, _, cpu in found)
+            traffic.working += max(seconds for _, seconds, _ in timed_results)
+            traffic.cpu += sum(cpu for _, _, cpu in timed_results)
         return results
 
     def gather(self, futures: Sequence[Future], names: Sequence[str]) -> list[Any]:
-        """The results; a failure in one sentence that names what failed. If interrupted it cancels tasks."""
+        """The results of tasks; an error names the part that failed. The tasks are cancelled on any error."""
         try:
             self._wait(futures)
             for future, name in zip(futures, names, strict=True):
                 if future.status == "error":
-                    raise told(future.exception(), name)
-            with self.plain_faults():
+                    raise readable_error(future.exception(), name)
+            with self.readable_errors():
                 return list(self.client.gather(list(futures)))
         except BaseException:
             if self.client.status == "running":
@@ -126,20 +128,20 @@ class Cluster:
             raise
 
     def _wait(self, futures: Sequence[Future]) -> None:
-        """Until all are done; in vain if the scheduler is gone, or all workers for a minute."""
-        alone = 0.0
+        """Wait for all futures; raise an error if the scheduler is gone or no worker appears in time."""
+        without_worker = 0.0
         while True:
-            with self.plain_faults():
+            with self.readable_errors():
                 try:
                     with self.client.as_current():
-                        wait(list(futures), timeout=LOOK)
+                        wait(list(futures), timeout=POLL_INTERVAL)
                     return
                 except TimeoutError:
-                    alone = 0.0 if self.client.nthreads() else alone + LOOK
-            if alone >= PATIENCE:
+                    without_worker = 0.0 if self.client.nthreads() else without_worker + POLL_INTERVAL
+            if without_worker >= NO_WORKER_TIMEOUT:
                 raise ClusterError(
-                    f"the cluster at {self._address} has had no worker for {PATIENCE:g} seconds; start some "
-                    "and run again"
+                    f"the cluster at {self._address} has had no worker for {NO_WORKER_TIMEOUT:g} seconds; "
+                    "start workers and run again"
                 )
 
     @property
@@ -148,8 +150,8 @@ class Cluster:
         return str(scheduler.address if scheduler is not None else "its address")
 
     @contextmanager
-    def plain_faults(self) -> Iterator[None]:
-        """Tell in one sentence that the scheduler is gone, or that it has given up tasks."""
+    def readable_errors(self) -> Iterator[None]:
+        """Turn a lost scheduler or cancelled tasks into a :class:`ClusterError`."""
         try:
             if self.client.status != "running":
                 raise CommClosedError
@@ -158,21 +160,21 @@ class Cluster:
             raise
         except (CommClosedError, CancelledError, OSError) as error:
             if self.client.status == "running" and isinstance(error, CancelledError):
-                raise ClusterError(f"Dask has given up a task ({error}); distribute the data anew") from None
+                raise ClusterError(f"Dask cancelled a task ({error}); distribute the data again") from None
             raise ClusterError(
                 f"the connection to the Dask scheduler at {self._address} is lost; start the cluster again, "
-                "connect a new Client, and distribute the data anew"
+                "connect a new Client, and distribute the data again"
             ) from None
 
     def check_versions(self) -> None:
-        """Refuse workers that lack a package or have another version of it than this process."""
-        find = _version_finder()
-        ours = find(PACKAGES)
-        with self.plain_faults():
-            theirs = self.client.run(find, PACKAGES)
+        """Raise an error if a worker lacks a package or has a different version than this process."""
+        versions_of = _version_finder()
+        ours = versions_of(PACKAGES)
+        with self.readable_errors():
+            theirs = self.client.run(versions_of, PACKAGES)
         if not theirs:
             raise ClusterError(
-                f"the cluster at {self._address} has no workers; start some, then distribute the data"
+                f"the cluster at {self._address} has no workers; start workers, then distribute the data"
             )
         for worker, versions in sorted(theirs.items()):
             for package in PACKAGES:
@@ -184,7 +186,7 @@ class Cluster:
 
 
 def as_cluster(client: Any) -> Cluster:
-    """The cluster of a client, of an address, or of the client that was made last."""
+    """The cluster of a client or an address; by default of the current client."""
     if isinstance(client, Cluster):
         return client
     if client is None:
@@ -192,57 +194,57 @@ def as_cluster(client: Any) -> Cluster:
             client = get_client()
         except ValueError:
             raise ParameterError(
-                "client", None, "there is no Dask client; make one first: distributed.Client(address)"
+                "client", None, "there is no Dask client; create one first: distributed.Client(address)"
             ) from None
     if not isinstance(client, Client):
-        client = connected(client)
+        client = connect(client)
     if client.asynchronous:
         raise ParameterError("client", client, "must not be asynchronous; give distributed.Client(address)")
     return Cluster(client)
 
 
-def connected(address: str) -> Client:
-    """A client of the scheduler at an address."""
+def connect(address: str) -> Client:
+    """Connect to the scheduler at an address."""
     try:
-        return Client(address, timeout=CONNECT, set_as_default=False)
+        return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"no Dask scheduler answers at {address} ({type(error).__name__}); check the address, such as "
-            "tcp://host:8786, and that the scheduler runs"
+            "tcp://host:8786, and that the scheduler is running"
         ) from None
 
 
-def on_worker(find: Callable[..., T], *args: Any) -> T:
-    """Call a function as a task: one thread, because every thread of a worker has a task of its own."""
+def on_worker(function: Callable[..., T], *args: Any) -> T:
+    """Call a function with one thread, because every thread of a worker runs its own task."""
     with use_threads(1), single_threaded_blas():
         try:
-            return find(*args)
+            return function(*args)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise ClusterError(
-                    f"no space is left on the disk of worker {get_worker().address}"
+                    f"no space left on the disk of worker {get_worker().address}"
                     f"{f' ({error.filename})' if error.filename else ''}; free some, or give the worker a "
                     "local_directory on another disk"
                 ) from None
             raise
 
 
-def timed_on_worker(find: Callable[..., T], *args: Any) -> tuple[T, float, float]:
-    """What the function gives, how long it took, and how long the processor was at it."""
+def timed_on_worker(function: Callable[..., T], *args: Any) -> tuple[T, float, float]:
+    """The result of the function, its wall-clock seconds and its processor seconds."""
     start, cpu = time.perf_counter(), time.thread_time()
-    result = on_worker(find, *args)
+    result = on_worker(function, *args)
     return result, time.perf_counter() - start, time.thread_time() - cpu
 
 
-def told(error: BaseException, name: str) -> BaseException:
-    """What went wrong with a part, in one sentence."""
+def readable_error(error: BaseException, name: str) -> BaseException:
+    """The error of a task as a message of one sentence with the name of its part."""
     if isinstance(error, KilledWorker):
         return ClusterError(
-            f"{name}: its worker died again and again, the last time {error.last_worker.address}; it "
-            "probably lacks memory: use more parts, or workers with more memory"
+            f"{name}: its workers died repeatedly, the last one at {error.last_worker.address}, probably for "
+            "lack of memory; use more parts, or workers with more memory"
         )
     if isinstance(error, CancelledError):
-        return ClusterError(f"{name}: the task was cancelled; distribute the data anew")
+        return ClusterError(f"{name}: the task was cancelled; distribute the data again")
     if isinstance(error, ClusterError):
         return ClusterError(f"{name}: {error}")
     if isinstance(error, MemoryError):
@@ -250,11 +252,11 @@ def told(error: BaseException, name: str) -> BaseException:
     if isinstance(error, OSError):
         file, what = (None, error) if error.strerror is None else (error.filename or name, error.strerror)
         return DataError(file, None, f"{what}; every worker must be able to read the data")
-    return located(error, name) if isinstance(error, ValueError) else error
+    return with_location(error, name) if isinstance(error, ValueError) else error
 
 
-def located(error: ValueError, name: str) -> ValueError:
-    """The same error as one about a piece of the data, unless it names its file or is about a parameter."""
+def with_location(error: ValueError, name: str) -> ValueError:
+    """Add the name of a piece to an error, unless it names its file or is about a parameter."""
     if isinstance(error, ParameterError) or (isinstance(error, DataError) and error.file is not None):
         return error
     return error.at(name) if isinstance(error, DataError) else DataError(name, None, str(error))
@@ -265,24 +267,24 @@ def _size(value: Any) -> int:
 
 
 def _version_finder() -> Callable[[Sequence[str]], dict[str, str | None]]:
-    """A function that workers can run without our package: it is sent as code, not by its name."""
+    """A function that workers can run without ranksieve: it is pickled by value, not by name."""
 
-    def find(packages: Sequence[str]) -> dict[str, str | None]:
+    def versions_of(packages: Sequence[str]) -> dict[str, str | None]:
         import importlib
 
-        found: dict[str, str | None] = {}
+        versions: dict[str, str | None] = {}
         for package in packages:
             try:
-                found[package] = str(importlib.import_module(package).__version__)
+                versions[package] = str(importlib.import_module(package).__version__)
             except ImportError:
-                found[package] = None
-        return found
+                versions[package] = None
+        return versions
 
-    return find
+    return versions_of
 
 
 def _size_of_rows(data: Dataset) -> int:
-    """What the rows of a part take, so that Dask does not move them for little work."""
+    """Size in bytes of the rows of a part; without it, Dask would move them for small tasks."""
     return sum(part.nbytes for part in buffers(data.X)) + data.y.nbytes + data.qid.nbytes
 
 

@@ -1,4 +1,4 @@
-"""A data set whose parts are on workers, and its scores in the row order of the source."""
+"""A data set in parts on Dask workers, and its scores in the row order of the source."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from distributed import Future
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.dask.cluster import Cluster, Traffic
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.parts import ELSEWHERE, Parts, RemoteRows, changed, for_queries
+from ranksieve.data.parts import ELSEWHERE, PartObjects, RemoteData, map_queries, transform_parts
 from ranksieve.errors import DataError, ParameterError
 
-ROWS = ("X", "y", "qid", "doc_ids", "comments")
+ROW_ATTRIBUTES = ("X", "y", "qid", "doc_ids", "comments")
 
 Origin = tuple[IntArray, IntArray]
-"""The piece of the source that each row of a part comes from, and its row there."""
+"""For each row of a part, the piece of the source that it comes from, and its row in that piece."""
 
 
 T = TypeVar("T")
@@ -28,11 +28,11 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One part: its name in messages, its rows on a worker, and the numbers of its queries, ascending.
+class WorkerPart:
+    """A part on a worker: its name in messages, its rows, and the numbers of its queries, ascending.
 
-    ``pieces`` of the source are those that its rows are from, if that is known; ``origin`` is a future of
-    each row's (piece, row), or None if they are all rows of these pieces, in order.
+    ``pieces`` are the pieces of the source that its rows come from, if known; ``origin`` is a future of each
+    row's (piece, row), or None if the part consists of all rows of these pieces in order.
     """
 
     name: str
@@ -42,30 +42,31 @@ class Part:
     origin: Future | None = None
 
     def share(self, per_query: AnyArray | None) -> AnyArray | None:
-        """The entries of its own queries."""
+        """The entries for the queries of this part."""
         return None if per_query is None else np.asarray(per_query)[self.numbers]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """How many rows each piece of the source has, and the Dask DataFrame that they are from, if any."""
+class SourceLayout:
+    """Number of rows of each piece of the source, and the Dask DataFrame that they come from, if any."""
 
     sizes: list[int]
     frame: Any
 
 
-def as_array(data: DistributedDataset, score: Callable[[Dataset], AnyArray]) -> Any:
-    """A Dask array with one chunk per piece of the source; of a Dask DataFrame a Series with its index."""
+def scores_as_array(data: DistributedDataset, score: Callable[[Dataset], AnyArray]) -> Any:
+    """Scores as a Dask array with one chunk per piece of the source; for a Dask DataFrame, as a Series."""
     import dask.array as da
     from dask import delayed
 
     cluster, layout = data.cluster, data.layout
     chunks = [cluster.submit(score, part.rows) for part in data.members]
-    sizes = cluster.round(data.names, len, chunks)  # where a score cannot be had, this says why
+    sizes = cluster.round(data.names, len, chunks)  # raises the errors of scoring
     if layout is not None:
         sizes = layout.sizes
         chunks = [
-            cluster.submit(chunk, k, size, _sources(data, chunks, k, sizes)) for k, size in enumerate(sizes)
+            cluster.submit(scores_of_piece, k, size, _score_sources(data, chunks, k, sizes))
+            for k, size in enumerate(sizes)
         ]
         if layout.frame is not None:
             return _as_series(cluster, layout.frame, chunks)
@@ -79,7 +80,7 @@ def _as_series(cluster: Cluster, frame: Any, chunks: list[Future]) -> Any:
     import dask.dataframe as dd
     import pandas as pd
 
-    with cluster.plain_faults():
+    with cluster.readable_errors():
         indexes = cluster.client.compute(list(frame.index.to_delayed()), sync=False)
     parts = [cluster.submit(pd.Series, *pair) for pair in zip(chunks, indexes, strict=True)]
     return dd.from_delayed(
@@ -87,10 +88,10 @@ def _as_series(cluster: Cluster, frame: Any, chunks: list[Future]) -> Any:
     )
 
 
-def _sources(
+def _score_sources(
     data: DistributedDataset, scores: list[Future], piece: int, sizes: list[int]
 ) -> list[tuple[Future, Any]]:
-    """The scores of the parts that have rows of a piece, and where in them its rows are."""
+    """The scores of each part with rows of a piece, and the positions of these rows in the part."""
     sources: list[tuple[Future, Any]] = []
     for values, part in zip(scores, data.members, strict=True):
         if piece in part.pieces:
@@ -99,94 +100,96 @@ def _sources(
     return sources
 
 
-def chunk(piece: int, size: int, sources: list[tuple[AnyArray, int | Origin]]) -> AnyArray:
-    """The scores of a piece: a run of those of one part, or rows of several."""
+def scores_of_piece(piece: int, size: int, sources: list[tuple[AnyArray, int | Origin]]) -> AnyArray:
+    """The scores of a piece: consecutive scores of one part, or selected scores of several parts."""
     scores = np.empty(size)
     for values, origin in sources:
         if isinstance(origin, int):
             return values[origin : origin + size]
-        mine = origin[0] == piece
-        scores[origin[1][mine]] = values[mine]
+        from_piece = origin[0] == piece
+        scores[origin[1][from_piece]] = values[from_piece]
     return scores
 
 
-def by_part(data: DistributedDataset, scores: Any) -> list[Any]:
-    """What gives the scores of each part: a model, or scores of source rows in the order of the part."""
+def scores_by_part(data: DistributedDataset, scores: Any) -> list[Any]:
+    """For each part, its scores in the row order of the part, or a model to compute them."""
     if hasattr(scores, "predict"):
-        return [_light(scores)] * data.n_parts
+        return [_linear_model(scores)] * data.n_parts
     if data.layout is None:
-        reason = "are in the row order of a source that is not known here; give the model instead"
+        reason = (
+            "cannot be matched to rows, because the row order of the source is unknown here; give the model"
+        )
         raise ParameterError("scores", scores, reason)
     sizes = data.layout.sizes
     if hasattr(scores, "to_delayed"):
         chunks = data.cluster.client.compute(np.ravel(scores.to_delayed()).tolist(), sync=False)
-        filled = [k for k, size in enumerate(sizes) if size]
-        if len(chunks) == len(filled):  # Dask leaves out chunks without rows
-            given = dict(zip(filled, chunks, strict=True))
-            chunks = [given.get(k, np.empty(0)) for k in range(len(sizes))]
+        nonempty = [k for k, size in enumerate(sizes) if size]
+        if len(chunks) == len(nonempty):  # Dask leaves out chunks without rows
+            by_piece = dict(zip(nonempty, chunks, strict=True))
+            chunks = [by_piece.get(k, np.empty(0)) for k in range(len(sizes))]
         if len(chunks) != len(sizes):
             reason = (
-                f"have {len(chunks)} chunks, but the data came in {len(sizes)}; give them as predict returns "
-                "them, or the model"
+                f"have {len(chunks)} chunks, but the data have {len(sizes)}; give the result of predict, or "
+                "the model"
             )
             raise ParameterError("scores", scores, reason)
     else:
         values = np.asarray(scores)
         if values.shape != (sum(sizes),):
             raise ParameterError(
-                "scores", values, f"must have shape ({sum(sizes)},), one score per row, got {values.shape}"
+                "scores", values, f"must have shape ({sum(sizes)},), one score per row, not {values.shape}"
             )
         chunks = np.split(values, np.cumsum(sizes)[:-1])
     return [
-        data.cluster.submit(of_part, [chunks[k] for k in part.pieces], part.pieces, part.origin)
+        data.cluster.submit(scores_of_part, [chunks[k] for k in part.pieces], part.pieces, part.origin)
         for part in data.members
     ]
 
 
-def _light(ranker: Any) -> Any:
-    """What scores like a ranker and is soon sent: its linear model, if it has one."""
+def _linear_model(ranker: Any) -> Any:
+    """The model of a linear ranker, which is small to send; else the ranker itself."""
     try:
         return ranker.to_model()
     except (AttributeError, ValueError):
         return ranker
 
 
-def of_part(chunks: list[Any], pieces: Sequence[int], origin: Origin | None) -> AnyArray:
-    """The scores of a part's rows, from those of the pieces that its rows come from."""
+def scores_of_part(chunks: list[Any], pieces: Sequence[int], origin: Origin | None) -> AnyArray:
+    """The scores of a part, from the scores of its pieces."""
     values = [np.asarray(one) for one in chunks]
     if origin is None:
         return np.concatenate(values)
     scores = np.empty(len(origin[0]))
-    for piece, of_piece in zip(pieces, values, strict=True):
-        mine = origin[0] == piece
-        scores[mine] = of_piece[origin[1][mine]]
+    for piece, piece_scores in zip(pieces, values, strict=True):
+        from_piece = origin[0] == piece
+        scores[from_piece] = piece_scores[origin[1][from_piece]]
     return scores
 
 
-class DistributedDataset(Dataset, RemoteRows):
+class DistributedDataset(Dataset, RemoteData):
     """Judged documents on the workers of a Dask cluster; made by :func:`ranksieve.distribute`.
 
-    Methods that work in parts take it where a Dataset goes. What needs all rows at once is refused.
-    ``traffic`` counts what went between this process and the workers.
+    Methods that work on parts accept it like a Dataset; those that need all rows at once raise an error.
+    ``traffic`` counts the messages between this process and the workers.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        pieces: Sequence[Part],
+        members: Sequence[WorkerPart],
         feature_names: tuple[str, ...],
         query_ids: AnyArray,
         kind: str,
-        layout: Layout | None = None,
+        layout: SourceLayout | None = None,
         source: str | None = None,
         profile: str | None = None,
     ) -> None:
         self.feature_names, self.texts, self.truth, self.document_weight = feature_names, {}, None, None
         self.source, self.profile, self._query_ids = source, profile, query_ids
-        self.cluster, self.members, self._kind, self.layout = cluster, list(pieces), kind, layout
+        self.cluster, self.members, self._kind, self.layout = cluster, list(members), kind, layout
 
     def __getattr__(self, name: str) -> Any:
-        if name in ROWS:
+        if name in ROW_ATTRIBUTES:
             raise DataError(None, None, ELSEWHERE.format(what="this"))
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
@@ -208,19 +211,19 @@ class DistributedDataset(Dataset, RemoteRows):
 
     @cached_property
     def query_sizes(self) -> IntArray:
-        return for_queries(self, operator.attrgetter("queries.sizes"))
+        return map_queries(self, operator.attrgetter("queries.sizes"))
 
     @cached_property
     def pairs_per_query(self) -> IntArray:
-        return for_queries(self, operator.attrgetter("pairs_per_query"))
+        return map_queries(self, operator.attrgetter("pairs_per_query"))
 
     @cached_property
     def pair_weights(self) -> FloatArray:
-        return for_queries(self, operator.attrgetter("pair_weights"))
+        return map_queries(self, operator.attrgetter("pair_weights"))
 
     @property
     def traffic(self) -> Traffic:
-        """What went between this process and the workers since the data were distributed."""
+        """Messages between this process and the workers since the data were distributed."""
         return self.cluster.traffic
 
     @property
@@ -235,27 +238,27 @@ class DistributedDataset(Dataset, RemoteRows):
 
     @property
     def names(self) -> list[str]:
-        """What parts are called in messages."""
+        """Names of the parts in messages."""
         return [part.name for part in self.members]
 
-    def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
-        kept = [
-            self.cluster.submit(_settled, part.rows, make, tuple(map(part.share, per_query)))
+    def make_parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> PartObjects[T]:
+        objects = [
+            self.cluster.submit(_make_object, part.rows, make, tuple(map(part.share, per_query)))
             for part in self.members
         ]
-        return PartsOnWorkers(self, kept)
+        return PartsOnWorkers(self, objects)
 
-    def in_parts(self, find: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
-        return self.round(_found, [find] * self.n_parts, self._shares(per_query))
+    def map_parts(self, find: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
+        return self.round(_call_on_rows, [find] * self.n_parts, self._shares(per_query))
 
     def round(self, find: Callable[..., T], *columns: Sequence[Any], common: tuple[Any, ...] = ()) -> list[T]:
-        """One task per part: ``find(rows, its entry of each column, *common)``."""
+        """Run ``find(rows, *entries, *common)`` for each part, with its entry of each of ``columns``."""
         rows = [part.rows for part in self.members]
         return self.cluster.round(self.names, find, rows, *columns, common=common)
 
-    def in_order_of_queries(self, found: Sequence[AnyArray]) -> AnyArray:
+    def to_query_order(self, part_values: Sequence[AnyArray]) -> AnyArray:
         numbers = np.concatenate([part.numbers for part in self.members])
-        values = np.concatenate(found)
+        values = np.concatenate(part_values)
         ordered = np.empty_like(values)
         ordered[numbers] = values
         return ordered
@@ -263,14 +266,16 @@ class DistributedDataset(Dataset, RemoteRows):
     def _shares(self, per_query: Sequence[AnyArray | None]) -> list[tuple[AnyArray | None, ...]]:
         return [tuple(map(part.share, per_query)) for part in self.members]
 
-    def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
+    def transform_parts(self, change: Callable[[Dataset], Dataset]) -> Dataset:
         rows = [self.cluster.submit(change, part.rows) for part in self.members]
-        pieces = [Part(part.name, new, part.numbers) for part, new in zip(self.members, rows, strict=True)]
+        members = [
+            WorkerPart(part.name, new, part.numbers) for part, new in zip(self.members, rows, strict=True)
+        ]
         names, kind = self.cluster.round(self.names, _names_and_kind, rows)[0]
-        return self._with(pieces, self.query_ids, names, kind)
+        return self._with(members, self.query_ids, names, kind)
 
     def select_features(self, columns: Any) -> Dataset:
-        return self.changed(operator.methodcaller("select_features", self._columns(columns)))
+        return self.transform_parts(operator.methodcaller("select_features", self._columns(columns)))
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
         chosen = np.zeros(self.n_queries, dtype=bool)
@@ -278,31 +283,31 @@ class DistributedDataset(Dataset, RemoteRows):
         return self.in_query_order(np.flatnonzero(chosen))
 
     def without_weightless(self) -> tuple[Dataset, IntArray]:
-        sizes = for_queries(self, _sizes_without_weightless)
+        sizes = map_queries(self, _sizes_without_zero_weights)
         numbers = np.flatnonzero(sizes)
         if len(numbers) == 0 or (sizes == self.query_sizes).all():
             return self, np.arange(self.n_queries)
-        kept = self if len(numbers) == self.n_queries else self.select_queries(numbers)
-        return changed(kept, _without_weightless), numbers
+        weighted = self if len(numbers) == self.n_queries else self.select_queries(numbers)
+        return transform_parts(weighted, _drop_zero_weights), numbers
 
     def in_query_order(self, queries: IntArray) -> DistributedDataset:
-        place = np.full(self.n_queries, -1)
-        place[queries] = np.arange(len(queries))
-        pieces = []
+        rank = np.full(self.n_queries, -1)  # of each query in the new order
+        rank[queries] = np.arange(len(queries))
+        members = []
         for part in self.members:
-            here = np.flatnonzero(place[part.numbers] >= 0)
-            here = here[np.argsort(place[part.numbers[here]])]
+            here = np.flatnonzero(rank[part.numbers] >= 0)
+            here = here[np.argsort(rank[part.numbers[here]])]
             if len(here):
                 rows = self.cluster.submit(Dataset.in_query_order, part.rows, here)
-                pieces.append(Part(part.name, rows, place[part.numbers[here]]))
-        if not pieces:
+                members.append(WorkerPart(part.name, rows, rank[part.numbers[here]]))
+        if not members:
             raise ParameterError("queries", queries, "must choose at least one query")
-        return self._with(pieces, self.query_ids[queries])
+        return self._with(members, self.query_ids[queries])
 
     def joined(self, other: Dataset) -> Dataset:
         if not isinstance(other, DistributedDataset):
             raise ParameterError("other", other, "must be distributed too")
-        later = [Part(part.name, part.rows, part.numbers + self.n_queries) for part in other.members]
+        later = [WorkerPart(part.name, part.rows, part.numbers + self.n_queries) for part in other.members]
         ids = np.arange(self.n_queries + other.n_queries)
         return self._with([*self.members, *later], ids)
 
@@ -311,69 +316,69 @@ class DistributedDataset(Dataset, RemoteRows):
 
         return parted_objective(self, loss, query_weight)
 
-    def predicted(self, score: Callable[[Dataset], AnyArray]) -> Any:
-        return as_array(self, score)
+    def predict_parts(self, score: Callable[[Dataset], AnyArray]) -> Any:
+        return scores_as_array(self, score)
 
-    def measured(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
-        return self.round(_measured, by_part(self, scores), common=(measure,))
+    def measure_parts(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
+        return self.round(_measure_rows, scores_by_part(self, scores), common=(measure,))
 
     def _with(
         self,
-        pieces: Sequence[Part],
+        members: Sequence[WorkerPart],
         query_ids: AnyArray,
         names: tuple[str, ...] | None = None,
         kind: str | None = None,
     ) -> DistributedDataset:
         return DistributedDataset(
-            self.cluster, pieces, names or self.feature_names, query_ids, kind or self._kind, None,
+            self.cluster, members, names or self.feature_names, query_ids, kind or self._kind, None,
             self.source, self.profile,
         )  # fmt: skip
 
 
-class Settled(Generic[T]):
-    """What was made of a part. It is never sent or written to disk, but made again from the part's rows."""
+class RemadeObject(Generic[T]):
+    """An object made from the rows of a part; it is made again rather than sent or written to disk."""
 
     def __init__(self, make: Callable[..., T], shares: tuple[Any, ...]) -> None:
         self._make, self._shares = make, shares
-        self._made: T | None = None
+        self._object: T | None = None
 
     def of(self, rows: Dataset) -> T:
-        if self._made is None:
-            self._made = self._make(rows, *self._shares)
-        return self._made
+        if self._object is None:
+            self._object = self._make(rows, *self._shares)
+        return self._object
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": None}
+        return {**self.__dict__, "_object": None}
 
 
-class PartsOnWorkers(Parts[T]):
-    """One object per part of a distributed data set, on the worker that has the part."""
+class PartsOnWorkers(PartObjects[T]):
+    """One object per part of a distributed data set, on the worker of the part."""
 
-    def __init__(self, data: DistributedDataset, kept: list[Future]) -> None:
-        self._data, self._kept = data, kept
+    def __init__(self, data: DistributedDataset, objects: list[Future]) -> None:
+        self._data, self._objects = data, objects
 
-    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
-        return self._data.round(_asked, self._kept, common=(find, *args))
+    def map(self, find: Callable[..., R], *args: object) -> list[R]:
+        return self._data.round(_call_on_object, self._objects, common=(find, *args))
 
-    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
-        return self._data.in_order_of_queries(self.ask(find, *args))
-
-
-def _settled(rows: Dataset, make: Callable[..., T], shares: tuple[Any, ...]) -> Settled[T]:
-    settled = Settled(make, shares)
-    settled.of(rows)
-    return settled
+    def map_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
+        return self._data.to_query_order(self.map(find, *args))
 
 
-def _asked(rows: Dataset, settled: Settled[T], find: Callable[..., R], *args: object) -> R:
-    return find(settled.of(rows), *args)
+def _make_object(rows: Dataset, make: Callable[..., T], shares: tuple[Any, ...]) -> RemadeObject[T]:
+    made = RemadeObject(make, shares)
+    made.of(rows)
+    return made
 
 
-def _found(rows: Dataset, find: Callable[..., T], shares: tuple[AnyArray | None, ...]) -> T:
+def _call_on_object(rows: Dataset, made: RemadeObject[T], find: Callable[..., R], *args: object) -> R:
+    return find(made.of(rows), *args)
+
+
+def _call_on_rows(rows: Dataset, find: Callable[..., T], shares: tuple[AnyArray | None, ...]) -> T:
     return find(rows, *shares)
 
 
-def _measured(rows: Dataset, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> T:
+def _measure_rows(rows: Dataset, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> T:
     return measure(rows, scores.predict(rows) if hasattr(scores, "predict") else scores)
 
 
@@ -381,15 +386,15 @@ def _names_and_kind(rows: Dataset) -> tuple[tuple[str, ...], str]:
     return rows.feature_names, str(rows.X.dtype.name)
 
 
-def _sizes_without_weightless(part: Dataset) -> IntArray:
+def _sizes_without_zero_weights(part: Dataset) -> IntArray:
     if part.document_weight is None:
         return part.queries.sizes
     present = part.queries.group(part.document_weight) > 0
     return np.add.reduceat(present, part.queries.offsets[:-1], dtype=np.int64)
 
 
-def _without_weightless(part: Dataset) -> Dataset:
-    """In query order, since a query must not come later because its first document is absent."""
+def _drop_zero_weights(part: Dataset) -> Dataset:
+    """Drop documents of weight 0; in query order, so that no query moves if its first document is dropped."""
     if part.document_weight is None:
         return part
     order = part.queries.order

@@ -1,4 +1,4 @@
-"""Where distributed data come from, and how their rows become parts with whole queries."""
+"""Sources of distributed data, and how their rows are grouped into parts of whole queries."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ import numpy as np
 from distributed import Future
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve.dask.cluster import Cluster, located
-from ranksieve.dask.dataset import DistributedDataset, Layout, Part
+from ranksieve.dask.cluster import Cluster, with_location
+from ranksieve.dask.dataset import DistributedDataset, SourceLayout, WorkerPart
 from ranksieve.data.dataset import Dataset, take_rows
 from ranksieve.data.matrix import is_sparse, stack
 from ranksieve.data.queries import Queries, as_id_array
-from ranksieve.errors import DataError, ParameterError, shortened
+from ranksieve.errors import DataError, ParameterError, short_list
 from ranksieve.io.folder import is_folder_dataset, open_dataset
 from ranksieve.io.frames import from_frame, open_parquet, without_index
 from ranksieve.io.text_files import in_file
 
-PARQUET = (".parquet", ".pq")
+PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One partition of a source: its name in messages, and the task ``read(*args)`` that gives its rows.
+    """One partition of a source: its name in messages, and the task ``read(*args)`` that reads its rows.
 
-    ``read`` returns None if there are no rows; ``args`` may hold Dask futures.
+    ``read`` returns None if there are no rows; ``args`` may contain Dask futures.
     """
 
     name: str
@@ -41,8 +41,8 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns of a frame are what."""
+class SourceColumns:
+    """The columns of a data frame by role."""
 
     label: str
     qid: str
@@ -50,15 +50,15 @@ class Columns:
     document_weight: str | None = None
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """Those that a frame must have."""
+    def required(self) -> tuple[str, ...]:
+        """The columns that a data frame must have."""
         weight = () if self.document_weight is None else (self.document_weight,)
         return self.label, self.qid, *weight, *(self.features or ())
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """The pieces in order, a name, and the frame whose index the scores of its rows get, if there is one."""
+class PieceSource:
+    """The pieces in order, a name, and the Dask DataFrame whose index the scores get, if any."""
 
     pieces: Sequence[Piece]
     name: str | None = None
@@ -66,33 +66,33 @@ class Source:
 
 
 def as_source(
-    source: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster, n_parts: int | None
-) -> Source:
-    """The pieces of a Dask DataFrame, Dask arrays, parquet files, a folder, a data set, or as they are."""
-    if isinstance(source, Source):
+    source: Any, y: Any, qid: Any, columns: SourceColumns, cluster: Cluster, n_parts: int | None
+) -> PieceSource:
+    """The pieces of a Dask DataFrame, Dask arrays, parquet files, a folder or a data set."""
+    if isinstance(source, PieceSource):
         return source
     if isinstance(source, Dataset):
-        _no_weights(columns, "a data set brings")
-        return rows_of(source, n_parts or cluster.n_threads)
+        _refuse_weight_column(columns, "a data set has")
+        return pieces_of_dataset(source, n_parts or cluster.n_threads)
     if isinstance(source, str | os.PathLike):
         if is_folder_dataset(source):
-            _no_weights(columns, "the folder of a data set brings")
-            return folder(os.path.abspath(source), n_parts or cluster.n_threads)
-        return files(_found_files(source), columns, n_parts or cluster.n_threads)
+            _refuse_weight_column(columns, "the folder of a data set has")
+            return pieces_of_folder(os.path.abspath(source), n_parts or cluster.n_threads)
+        return pieces_of_files(_parquet_paths(source), columns, n_parts or cluster.n_threads)
     if _is_dask(source, "DataFrame"):
-        return frame(source, columns, cluster)
+        return pieces_of_frame(source, columns, cluster)
     if _is_dask(source, "Array"):
         if columns.document_weight is not None:
-            reason = "names a column, and Dask arrays have none; give a Dask DataFrame"
+            reason = "is a column name, but Dask arrays have no named columns; use a Dask DataFrame"
             raise ParameterError("document_weight", columns.document_weight, reason)
-        return arrays(source, y, qid, columns, cluster)
+        return pieces_of_arrays(source, y, qid, columns, cluster)
     if (
         isinstance(source, Sequence)
         and all(isinstance(one, str | os.PathLike) for one in source)
         and len(source)
     ):
-        found = [one for given in source for one in _found_files(given)]
-        return files(found, columns, n_parts or cluster.n_threads)
+        paths = [path for one in source for path in _parquet_paths(one)]
+        return pieces_of_files(paths, columns, n_parts or cluster.n_threads)
     reason = (
         "must be a Dask DataFrame, Dask arrays X, y and qid, parquet files or a folder that convert_dataset "
         "wrote"
@@ -100,34 +100,34 @@ def as_source(
     raise ParameterError("source", type(source).__name__, reason)
 
 
-def _no_weights(columns: Columns, who: str) -> None:
+def _refuse_weight_column(columns: SourceColumns, subject: str) -> None:
     if columns.document_weight is not None:
         raise ParameterError(
-            "document_weight", columns.document_weight, f"{who} its own document weights; leave it out"
+            "document_weight", columns.document_weight, f"{subject} its own document weights; leave it out"
         )
 
 
 def _is_dask(source: Any, kind: str) -> bool:
-    """Whether it is a Dask collection of a kind, without loading what it might not be."""
+    """Return True for a Dask collection of this kind; does not import Dask's collections."""
     return type(source).__module__.startswith("dask") and type(source).__name__ == kind
 
 
-def frame(source: Any, columns: Columns, cluster: Cluster) -> Source:
-    """A Dask DataFrame, partition by partition."""
-    lacking = [name for name in columns.named if name not in source.columns]
+def pieces_of_frame(source: Any, columns: SourceColumns, cluster: Cluster) -> PieceSource:
+    """One piece per partition of a Dask DataFrame."""
+    lacking = [name for name in columns.required if name not in source.columns]
     if lacking:
         reason = (
             f"the data frame has no column {lacking[0]!r}; its columns are "
-            f"{shortened([str(name) for name in source.columns], 20)}"
+            f"{short_list([str(name) for name in source.columns], 20)}"
         )
         raise DataError(None, None, reason)
-    with cluster.plain_faults():
+    with cluster.readable_errors():
         futures = cluster.client.compute(source.to_delayed(), sync=False)
     pieces = [Piece(f"partition {k}", read_frame, (one, columns)) for k, one in enumerate(futures)]
-    return Source(pieces, None, source)
+    return PieceSource(pieces, None, source)
 
 
-def read_frame(table: Any, columns: Columns) -> Dataset | None:
+def read_frame(table: Any, columns: SourceColumns) -> Dataset | None:
     """The rows of one partition."""
     if len(table) == 0:
         return None
@@ -137,8 +137,8 @@ def read_frame(table: Any, columns: Columns) -> Dataset | None:
     )  # fmt: skip
 
 
-def arrays(X: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster) -> Source:
-    """Dask arrays, chunk of rows by chunk of rows."""
+def pieces_of_arrays(X: Any, y: Any, qid: Any, columns: SourceColumns, cluster: Cluster) -> PieceSource:
+    """One piece per chunk of rows of Dask arrays."""
     import dask.array as da
 
     if y is None or qid is None or isinstance(qid, str):
@@ -146,13 +146,13 @@ def arrays(X: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster) -> Sour
         raise ParameterError("y" if y is None else "qid", None if y is None else qid, reason)
     rows = X.rechunk({1: -1})
     sizes = rows.chunks[0]
-    known = not np.isnan(sizes).any()
+    known_sizes = not np.isnan(sizes).any()
     others = []
     for name, values in (("y", y), ("qid", qid)):
         values = (
             values if hasattr(values, "to_delayed") else da.from_array(np.asarray(values), chunks=(sizes,))
         )
-        if known and values.chunks[0] != sizes:
+        if known_sizes and values.chunks[0] != sizes:
             if values.shape[0] != rows.shape[0]:
                 raise ParameterError(
                     name, values, f"has {values.shape[0]} entries, but X has {rows.shape[0]} rows"
@@ -164,9 +164,9 @@ def arrays(X: Any, y: Any, qid: Any, columns: Columns, cluster: Cluster) -> Sour
             )
         others.append(values)
     blocks = [one.to_delayed().ravel().tolist() for one in (rows, *others)]
-    with cluster.plain_faults():
+    with cluster.readable_errors():
         futures = [cluster.client.compute(one, sync=False) for one in blocks]
-    return Source(
+    return PieceSource(
         [
             Piece(f"chunk {k}", read_arrays, (*parts, columns.features))
             for k, parts in enumerate(zip(*futures, strict=True))
@@ -179,11 +179,11 @@ def read_arrays(X: Any, y: AnyArray, qid: AnyArray, names: tuple[str, ...] | Non
     return None if X.shape[0] == 0 else Dataset(X, y, qid, names)
 
 
-def files(paths: Sequence[str], columns: Columns, n_pieces: int) -> Source:
-    """Parquet files, which the workers open by these names; few files go by groups of rows."""
+def pieces_of_files(paths: Sequence[str], columns: SourceColumns, n_pieces: int) -> PieceSource:
+    """Parquet files, which the workers open by path; few files are divided by row groups."""
     name = paths[0] if len(paths) == 1 else f"{len(paths)} files"
     shares = -(-n_pieces // len(paths))
-    return Source(
+    return PieceSource(
         [
             Piece(
                 path if shares == 1 else f"{path} ({k + 1} of {shares})",
@@ -197,8 +197,8 @@ def files(paths: Sequence[str], columns: Columns, n_pieces: int) -> Source:
     )
 
 
-def read_file(path: str, share: int, shares: int, columns: Columns) -> Dataset | None:
-    """Some groups of rows of a parquet file: the ``share``-th of so many shares."""
+def read_file(path: str, share: int, shares: int, columns: SourceColumns) -> Dataset | None:
+    """Read one of ``shares`` equal shares of the row groups of a parquet file."""
     with open_parquet(path) as file:
         cuts = [file.num_row_groups * (share + k) // shares for k in (0, 1)]
         table = file.read_row_groups(list(range(*cuts)))
@@ -206,52 +206,56 @@ def read_file(path: str, share: int, shares: int, columns: Columns) -> Dataset |
         return read_frame(without_index(table), columns)
 
 
-def _found_files(given: str | os.PathLike[str]) -> list[str]:
-    """A file, the parquet files of a folder, or those that a pattern names."""
-    path = os.fspath(given)
+def _parquet_paths(source: str | os.PathLike[str]) -> list[str]:
+    """A file, the parquet files of a folder, or the files that match a pattern."""
+    path = os.fspath(source)
     if glob.has_magic(path) and not os.path.exists(path):
-        found = sorted(glob.glob(path))
-        if not found:
-            raise DataError(path, None, "no file matches")
-        return found
+        matches = sorted(glob.glob(path))
+        if not matches:
+            raise DataError(path, None, "no file matches this pattern")
+        return matches
     if os.path.isdir(path):
-        found = sorted(os.fspath(one) for one in Path(path).iterdir() if one.suffix.lower() in PARQUET)
-        if not found:
-            raise DataError(path, None, "the folder holds no parquet file")
-        return found
+        files = sorted(
+            os.fspath(one) for one in Path(path).iterdir() if one.suffix.lower() in PARQUET_SUFFIXES
+        )
+        if not files:
+            raise DataError(path, None, "the folder contains no parquet file")
+        return files
     return [os.path.abspath(path)]
 
 
-def folder(path: str, n_pieces: int) -> Source:
-    """A folder that :func:`ranksieve.io.convert_dataset` wrote, which the workers open by this name."""
+def pieces_of_folder(path: str, n_pieces: int) -> PieceSource:
+    """A folder that :func:`ranksieve.io.convert_dataset` wrote, which the workers open by path."""
     data = open_dataset(path)
     cuts = _cuts(data.queries, n_pieces)
     pieces = [
         Piece(f"queries {a} to {b - 1} of {path}", read_folder, (path, a, b)) for a, b in pairwise(cuts)
     ]
-    return Source(pieces, path)
+    return PieceSource(pieces, path)
 
 
 def read_folder(path: str, first: int, last: int) -> Dataset:
-    """The queries first..last of a folder, in memory."""
+    """Read the queries ``first:last`` of a folder into memory."""
     data = open_dataset(path)
     return data.select_rows(np.arange(*data.queries.offsets[[first, last]]))
 
 
 def _cuts(queries: Queries, n_pieces: int) -> list[int]:
-    """Where to part the queries into pieces with about as many rows each."""
-    places = np.searchsorted(queries.offsets, np.linspace(0, queries.n_rows, n_pieces + 1))
-    return list(np.unique(places).tolist())
+    """Cut the queries into pieces of about equal numbers of rows."""
+    cuts = np.searchsorted(queries.offsets, np.linspace(0, queries.n_rows, n_pieces + 1))
+    return list(np.unique(cuts).tolist())
 
 
-def rows_of(data: Dataset, n_pieces: int) -> Source:
+def pieces_of_dataset(data: Dataset, n_pieces: int) -> PieceSource:
     """A data set, in pieces of whole queries.
 
-    Workers read features that are on disk, where they lie; those in memory go with the tasks, as labels do.
+    Workers read features on disk from their files; features in memory are sent with the tasks, as labels are.
     """
     queries, on_disk = data.queries, not isinstance(data.X, np.ndarray) and not is_sparse(data.X)
     if not queries.contiguous:
-        raise DataError(data.source, None, "the rows of each query must be together to distribute a data set")
+        raise DataError(
+            data.source, None, "the rows of each query must be contiguous to distribute a data set"
+        )
     name, rest = data.source or "the data", (data.feature_names, data.profile)
     pieces = []
     for first, last in pairwise(_cuts(queries, n_pieces)):
@@ -261,7 +265,7 @@ def rows_of(data: Dataset, n_pieces: int) -> Source:
         weight = take_rows(data.document_weight, slice(a, b))
         args = (X, rows, data.y[a:b], ids, *rest, weight)
         pieces.append(Piece(f"rows {a} to {b - 1} of {name}", read_rows, args))
-    return Source(pieces, data.source)
+    return PieceSource(pieces, data.source)
 
 
 def read_rows(
@@ -273,18 +277,15 @@ def read_rows(
     profile: str | None,
     document_weight: FloatArray | None,
 ) -> Dataset:
-    """Some rows of a matrix, in memory; ``ids`` are those of the queries, and how many rows each has."""
+    """Some rows of a matrix, in memory; ``ids`` are the query ids and the number of rows of each query."""
     return Dataset(
         X[slice(*rows)], y, np.repeat(*ids), names, profile=profile, document_weight=document_weight
     )
 
 
-NAMED = 5  # columns in a message
-
-
 @dataclass(frozen=True)
 class Summary:
-    """What the client must know of a piece to lay out the parts; no rows."""
+    """Metadata of a piece that the client needs to lay out the parts."""
 
     names: tuple[str, ...]
     kind: str
@@ -295,10 +296,10 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Neighbouring pieces that become one part: their numbers, names, rows on a worker, and summaries.
+class PieceGroup:
+    """Consecutive pieces that become one part: their numbers, names, rows on a worker, and summaries.
 
-    ``leaving`` has the queries whose rows go to other runs, by the number of that run.
+    ``leaving`` lists the queries whose rows move to another group, by the number of that group.
     """
 
     pieces: range
@@ -312,67 +313,69 @@ class Run:
         return self.names[0] if len(self.names) == 1 else f"{self.names[0]} to {self.names[-1]}"
 
     @property
-    def gone(self) -> list[Any]:
-        """All queries that leave."""
+    def leaving_queries(self) -> list[Any]:
+        """All queries that move to another group."""
         return [query for queries in self.leaving.values() for query in queries]
 
     @property
     def ids(self) -> list[Any]:
-        """The queries in order of first appearance, without those that leave."""
+        """The queries in order of first appearance, without those that move to another group."""
         here = dict.fromkeys(query for one in self.summaries if one is not None for query in one.ids.tolist())
-        gone = set(self.gone)
-        return [query for query in here if query not in gone]
+        leaving = set(self.leaving_queries)
+        return [query for query in here if query not in leaving]
 
 
-def lay_out(cluster: Cluster, source: Source, shuffle: bool, n_parts: int | None) -> DistributedDataset:
-    """Read the pieces on the workers, and make of them parts that hold whole queries."""
-    runs = _read(cluster, source.pieces, n_parts or cluster.n_threads)
-    summaries = {name: one for run in runs for name, one in zip(run.names, run.summaries, strict=True)}
-    known = {name: one for name, one in summaries.items() if one is not None}
-    if not known:
+def lay_out(cluster: Cluster, source: PieceSource, shuffle: bool, n_parts: int | None) -> DistributedDataset:
+    """Read the pieces on the workers and group them into parts of whole queries."""
+    groups = _read(cluster, source.pieces, n_parts or cluster.n_threads)
+    summaries = {
+        name: one for group in groups for name, one in zip(group.names, group.summaries, strict=True)
+    }
+    nonempty = {name: one for name, one in summaries.items() if one is not None}
+    if not nonempty:
         raise DataError(None, None, "the source has no rows; a data set needs at least one document")
-    columns = _common_columns(known)
-    _note_moves(runs, shuffle)
-    parts: list[Part] = []
+    columns = _common_columns(nonempty)
+    _plan_moves(groups, shuffle)
+    parts: list[WorkerPart] = []
     ids: list[Any] = []
-    for k, run in enumerate(runs):
-        if here := run.ids:
-            parts.append(_part(cluster, runs, k, columns, len(ids) + np.arange(len(here))))
+    for k, group in enumerate(groups):
+        if here := group.ids:
+            parts.append(_part(cluster, groups, k, columns, len(ids) + np.arange(len(here))))
             ids += here
-    profiles = {one.profile for one in known.values()}
-    sizes = [0 if one is None else one.n_rows for run in runs for one in run.summaries]
+    profiles = {one.profile for one in nonempty.values()}
+    sizes = [0 if one is None else one.n_rows for group in groups for one in group.summaries]
+    profile = profiles.pop() if len(profiles) == 1 else None
+    layout = SourceLayout(sizes, source.frame)
     return DistributedDataset(
-        cluster, parts, columns[0], as_id_array(ids), columns[1], Layout(sizes, source.frame), source.name,
-        profiles.pop() if len(profiles) == 1 else None,
-    )  # fmt: skip
+        cluster, parts, columns[0], as_id_array(ids), columns[1], layout, source.name, profile
+    )
 
 
-def _read(cluster: Cluster, pieces: Sequence[Piece], n_parts: int) -> list[Run]:
-    """The pieces in runs of about as many each."""
+def _read(cluster: Cluster, pieces: Sequence[Piece], n_parts: int) -> list[PieceGroup]:
+    """Read the pieces in groups of about equal numbers of pieces."""
     cuts = np.linspace(0, len(pieces), min(len(pieces), n_parts) + 1).round().astype(int).tolist()
-    runs = []
+    groups = []
     for a, b in pairwise(cuts):
-        rows = cluster.submit(read_run, [(piece.name, piece.read, *piece.args) for piece in pieces[a:b]])
-        runs.append(Run(range(a, b), [piece.name for piece in pieces[a:b]], rows, []))
-    answers = cluster.round([run.name for run in runs], summaries, [run.rows for run in runs])
-    for run, summary in zip(runs, answers, strict=True):
-        run.summaries.extend(summary)
-    return runs
+        rows = cluster.submit(read_group, [(piece.name, piece.read, *piece.args) for piece in pieces[a:b]])
+        groups.append(PieceGroup(range(a, b), [piece.name for piece in pieces[a:b]], rows, []))
+    answers = cluster.round([group.name for group in groups], summarise, [group.rows for group in groups])
+    for group, summaries in zip(groups, answers, strict=True):
+        group.summaries.extend(summaries)
+    return groups
 
 
-def read_run(run: list[tuple[Any, ...]]) -> list[Dataset | None]:
-    """The rows of neighbouring pieces; a failure names its piece."""
-    found = []
-    for name, read, *args in run:
+def read_group(pieces: list[tuple[Any, ...]]) -> list[Dataset | None]:
+    """Read the rows of consecutive pieces; an error names its piece."""
+    rows = []
+    for name, read, *args in pieces:
         try:
-            found.append(read(*args))
+            rows.append(read(*args))
         except ValueError as error:
-            raise located(error, name) from None
-    return found
+            raise with_location(error, name) from None
+    return rows
 
 
-def summaries(pieces: list[Dataset | None]) -> list[Summary | None]:
-    """What the client must know of each piece."""
+def summarise(pieces: list[Dataset | None]) -> list[Summary | None]:
     return [None if data is None else _summary(data) for data in pieces]
 
 
@@ -385,87 +388,94 @@ def _kind(data: Dataset) -> str:
     return "sparse" if is_sparse(data.X) else str(data.X.dtype.name)
 
 
-def _common_columns(known: dict[str, Summary]) -> tuple[tuple[str, ...], str]:
-    """The columns of the first piece, which all must have in some order, and a kind that holds all values."""
-    where, first = next(iter(known.items()))
-    for name, one in known.items():
+def _common_columns(summaries: dict[str, Summary]) -> tuple[tuple[str, ...], str]:
+    """The columns of the first piece, which all pieces must have in any order, and a common dtype."""
+    where, first = next(iter(summaries.items()))
+    for name, one in summaries.items():
         for has, lacks in (((where, first), (name, one)), ((name, one), (where, first))):
             if lacking := [column for column in has[1].names if column not in set(lacks[1].names)]:
                 reason = (
-                    f"lacks the column {shortened(lacking, NAMED)}, which {has[0]} has; all need the same "
-                    "columns"
+                    f"lacks the column {short_list(lacking, 5)}, which {has[0]} has; all pieces need the "
+                    "same columns"
                 )
                 raise DataError(lacks[0], None, reason)
-    for name, one in known.items():
+    for name, one in summaries.items():
         if one.weighted != first.weighted:
             having, without = (where, name) if first.weighted else (name, where)
             raise DataError(without, None, f"has no document weights, but {having} has; give both or neither")
-    kinds = {one.kind for one in known.values()}
+    kinds = {one.kind for one in summaries.values()}
     if len(kinds) == 1:
         return first.names, kinds.pop()
     if "sparse" in kinds:
         raise DataError(
-            None, None, "some pieces of the source are sparse and others dense; give all in one form"
+            None, None, "some pieces of the source are sparse and others dense; use one of the two for all"
         )
     return first.names, str(np.result_type(*kinds).name)
 
 
-def _note_moves(runs: Sequence[Run], shuffle: bool) -> None:
-    """Let queries whose rows are in several runs leave all but the first of these."""
-    home: dict[Any, int] = {}
-    for k, run in enumerate(runs):
-        for query in run.ids:
-            first = home.setdefault(query, k)
+def _plan_moves(groups: Sequence[PieceGroup], shuffle: bool) -> None:
+    """Move the rows of queries in several groups to the first of these groups."""
+    first_group: dict[Any, int] = {}
+    for k, group in enumerate(groups):
+        for query in group.ids:
+            first = first_group.setdefault(query, k)
             if first == k:
                 continue
             if not shuffle:
                 reason = (
-                    f"query {query} is in {runs[first].name} and in {run.name}; sort the data by query, or "
-                    "choose `shuffle=True`"
+                    f"query {query} is in {groups[first].name} and in {group.name}; sort the data by query, "
+                    "or choose `shuffle=True`"
                 )
                 raise DataError(None, None, reason)
-            run.leaving.setdefault(first, []).append(query)
+            group.leaving.setdefault(first, []).append(query)
 
 
 def _part(
-    cluster: Cluster, runs: Sequence[Run], k: int, columns: tuple[tuple[str, ...], str], numbers: IntArray
-) -> Part:
-    """The part of a run: without the rows that leave it, with those that come from other runs."""
-    run, others = runs[k], [other for other in runs if k in other.leaving]
-    if not (run.gone or others):
-        rows = cluster.submit(whole, run.rows, columns)
-        return Part(run.name, rows, numbers, list(run.pieces))
-    coming = [
-        cluster.submit(taken, other.rows, columns, other.leaving[k], other.pieces.start) for other in others
+    cluster: Cluster,
+    groups: Sequence[PieceGroup],
+    k: int,
+    columns: tuple[tuple[str, ...], str],
+    numbers: IntArray,
+) -> WorkerPart:
+    """The part of a group, without the rows that leave it and with those from other groups."""
+    group, others = groups[k], [other for other in groups if k in other.leaving]
+    if not (group.leaving_queries or others):
+        rows = cluster.submit(stack_pieces, group.rows, columns)
+        return WorkerPart(group.name, rows, numbers, list(group.pieces))
+    arriving = [
+        cluster.submit(rows_of_queries, other.rows, columns, other.leaving[k], other.pieces.start)
+        for other in others
     ]
-    both = cluster.submit(arranged, run.rows, columns, run.gone, coming, run.pieces.start)
-    rows, origin = (cluster.submit(operator.itemgetter(place), both) for place in (0, 1))
-    pieces = [piece for one in (run, *others) for piece in one.pieces]
-    return Part(run.name, rows, numbers, pieces, origin)
+    both = cluster.submit(
+        exchange_rows, group.rows, columns, group.leaving_queries, arriving, group.pieces.start
+    )
+    rows, origin = (cluster.submit(operator.itemgetter(k), both) for k in (0, 1))
+    pieces = [piece for one in (group, *others) for piece in one.pieces]
+    return WorkerPart(group.name, rows, numbers, pieces, origin)
 
 
-Rows = tuple[Dataset, tuple[IntArray, IntArray]]
-"""Some rows, and the piece and row that each comes from."""
+RowsWithOrigin = tuple[Dataset, tuple[IntArray, IntArray]]
+"""Some rows, and the piece and row in the source of each."""
 
 
-def aligned(data: Dataset, columns: tuple[tuple[str, ...], str]) -> Dataset:
-    """The data with the columns of all pieces, in their order and kind."""
+def align_columns(data: Dataset, columns: tuple[tuple[str, ...], str]) -> Dataset:
+    """The data with the common order and type of columns."""
     names, kind = columns
     if data.feature_names != names:
-        place = {name: j for j, name in enumerate(data.feature_names)}
-        data = data.select_features(np.array([place[name] for name in names]))
+        index = {name: j for j, name in enumerate(data.feature_names)}
+        data = data.select_features(np.array([index[name] for name in names]))
     if _kind(data) == kind:
         return data
     return data.replace_features(np.asarray(data.X).astype(kind))
 
 
-def whole(pieces: list[Dataset | None], columns: tuple[tuple[str, ...], str]) -> Dataset:
-    """All rows of a run of pieces."""
-    return _stacked([aligned(data, columns) for data in pieces if data is not None])
+def stack_pieces(pieces: list[Dataset | None], columns: tuple[tuple[str, ...], str]) -> Dataset:
+    """All rows of a group of pieces."""
+    return _stack_rows([align_columns(data, columns) for data in pieces if data is not None])
 
 
-def _stacked(parts: Sequence[Dataset]) -> Dataset:
-    """Rows below rows of the same columns; a query may go on in the next."""
+def _stack_rows(parts: Sequence[Dataset]) -> Dataset:
+    """Concatenate rows with the same columns; a query may continue in the next part."""
     if len(parts) == 1:
         return parts[0]
     ids = [query for part in parts for query in part.qid.tolist()]
@@ -479,35 +489,34 @@ def _stacked(parts: Sequence[Dataset]) -> Dataset:
     )  # fmt: skip
 
 
-def taken(
+def rows_of_queries(
     pieces: list[Dataset | None],
     columns: tuple[tuple[str, ...], str],
     queries: list[Any],
     first: int,
     inside: bool = True,
-) -> Rows:
-    """The rows of some queries of a run of pieces, or all others; ``first`` is the number of the first."""
-    data, sizes = whole(pieces, columns), [0 if one is None else one.n_docs for one in pieces]
-    rows = np.flatnonzero(_among(data.qid, set(queries)) == inside)
+) -> RowsWithOrigin:
+    """The rows of some queries in a group of pieces, or all other rows; ``first`` numbers its first piece."""
+    data, sizes = stack_pieces(pieces, columns), [0 if one is None else one.n_docs for one in pieces]
+    rows = np.flatnonzero(_are_in(data.qid, set(queries)) == inside)
     piece = np.repeat(np.arange(first, first + len(sizes)), sizes)
     return data.select_rows(rows), (piece[rows], np.concatenate([np.arange(size) for size in sizes])[rows])
 
 
-def _among(qid: AnyArray, queries: set[Any]) -> BoolArray:
-    """Which rows are of these queries."""
+def _are_in(qid: AnyArray, queries: set[Any]) -> BoolArray:
     if qid.dtype == object or not queries:
         return np.array([query in queries for query in qid])
     return np.isin(qid, as_id_array(list(queries)))
 
 
-def arranged(
+def exchange_rows(
     pieces: list[Dataset | None],
     columns: tuple[tuple[str, ...], str],
-    gone: list[Any],
-    coming: list[Rows],
+    leaving: list[Any],
+    arriving: list[RowsWithOrigin],
     first: int,
-) -> Rows:
-    """The rows of a run of pieces without those of some queries, and below them rows from elsewhere."""
-    own = [taken(pieces, columns, gone, first, inside=False), *coming]
-    piece, row = (np.concatenate([origin[k] for _, origin in own]) for k in (0, 1))
-    return _stacked([data for data, _ in own]), (piece, row)
+) -> RowsWithOrigin:
+    """The rows of a group of pieces without the leaving queries, followed by the rows that arrive."""
+    blocks = [rows_of_queries(pieces, columns, leaving, first, inside=False), *arriving]
+    piece, row = (np.concatenate([origin[k] for _, origin in blocks]) for k in (0, 1))
+    return _stack_rows([data for data, _ in blocks]), (piece, row)

@@ -1,4 +1,4 @@
-"""What a model may use: how many features, at what cost, which ones, and with which signs."""
+"""Limits of a model: number and cost of features, which features, and their signs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts, FeatureCosts
-from ranksieve.data.features import Feature, as_masks, as_sign, by_column
+from ranksieve.data.features import Feature, as_masks, as_sign, values_by_column
 from ranksieve.errors import ParameterError
 
-COST_ROUNDING = 1e-9  # relative error that sums of costs may have
-LEAST_COST_SHARE = 0.01  # of the largest cost: a smaller one, also 0, counts as this next to gains
+COST_ROUNDING = 1e-9  # relative rounding error allowed in sums of costs
+MIN_COST_SHARE = 0.01  # of the largest cost: lower bound of the cost in gains per cost
 
 Features: TypeAlias = Feature | Iterable[Feature]
 Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
-"""Features or patterns with their signs, or one sign per column; a sign is "+", "-", +1, −1 or 0."""
+"""Mapping from features or patterns to signs, or one sign per column: "+", "-", +1, −1 or 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Budget:
-    """Limits of a set of columns; None: no limit.
+    """Limits of a set of columns; None means no limit.
 
-    ``must_have`` and ``must_not`` are masks of columns, ``signs`` holds +1, −1 or 0 (either) per column.
-    A swap of two features must not raise the cost of a set; with ``same_cost`` it must not lower it either.
+    ``must_have`` and ``must_not`` are masks of columns, ``signs`` has +1, −1 or 0 (either) per column.
+    A swap of two features may not raise the cost of a set; with ``same_cost`` it may not lower it either.
     """
 
     max_features: int | None = None
@@ -58,10 +58,10 @@ class Budget:
         signs: Signs | None = None,
         indicators: Collection[str] = (),
     ) -> Budget:
-        """Find the features by name, number or pattern, and refuse limits that contradict one another.
+        """Look up features by name, index or pattern, and refuse limits that contradict one another.
 
-        A feature that one of ``must_have`` and ``must_not`` names, and the other only matches by a pattern,
-        follows the one that names it. No pattern matches ``indicators`` of missing values.
+        If one of ``must_have`` and ``must_not`` lists a feature by name and the other only matches it by a
+        pattern, the name wins. Patterns do not match ``indicators`` of missing values.
         """
         among = [name for name in names if name not in indicators]
         wanted, wanted_by_name = as_masks(must_have, names, "must_have", among)
@@ -76,16 +76,16 @@ class Budget:
             raise ParameterError("must_not", must_not, reason)
         if forbidden.all():
             raise ParameterError("must_not", must_not, "must leave at least one feature to rank by")
-        bound = None if signs is None else _sign_of_each(signs, names, among)
-        priced = None if costs is None else costs.columns(names)
+        column_signs = None if signs is None else _column_signs(signs, names, among)
+        column_costs = None if costs is None else costs.columns(names)
         count = int(np.count_nonzero(fixed))
         if max_features is not None and count > max_features:
-            reason = f"`must_have` names {count} features; give at least {count} or shorten `must_have`"
+            reason = f"`must_have` lists {count} features; allow at least {count}, or shorten `must_have`"
             raise ParameterError("max_features", max_features, reason)
-        return cls(max_features, max_cost, priced, fixed, forbidden, bound)
+        return cls(max_features, max_cost, column_costs, fixed, forbidden, column_signs)
 
     def among(self, usable: BoolArray) -> Budget:
-        """The same limits where only some columns can be used."""
+        """The same limits, restricted to the ``usable`` columns."""
         usable = usable if self.must_not is None else usable & ~self.must_not
         fixed = np.zeros_like(usable) if self.must_have is None else self.must_have & usable
         return replace(self, must_have=fixed, must_not=~usable)
@@ -95,18 +95,18 @@ class Budget:
 
     @property
     def usable(self) -> BoolArray:
-        """Columns that a set may hold."""
-        assert self.must_not is not None, "a budget for a search knows its columns: see among"
+        """Columns that a set may contain."""
+        assert self.must_not is not None, "call among() first"
         return ~self.must_not
 
     @property
     def fixed(self) -> list[int]:
-        """Columns that every set holds."""
+        """Columns that every set contains."""
         return [] if self.must_have is None else np.flatnonzero(self.must_have).tolist()
 
     @property
     def limit(self) -> float:
-        """The largest cost, with room for the rounding of sums."""
+        """Largest cost, plus the rounding error of sums."""
         return np.inf if self.max_cost is None else self.max_cost * (1.0 + COST_ROUNDING)
 
     def l1_weights(self, weights: Sequence[float] | FloatArray | None) -> FloatArray | None:
@@ -116,17 +116,17 @@ class Budget:
         if weights is None and not (self.must_have.any() or self.must_not.any()):
             return None
         try:
-            each = np.ones(len(self.must_have)) if weights is None else np.array(weights, dtype=np.float64)
+            l1 = np.ones(len(self.must_have)) if weights is None else np.array(weights, dtype=np.float64)
         except (TypeError, ValueError):
-            each = np.empty(0)
-        if each.shape != self.must_have.shape:
+            l1 = np.empty(0)
+        if l1.shape != self.must_have.shape:
             reason = f"must be one number for each of the {len(self.must_have)} features"
             raise ParameterError("l1_weights", weights, reason)
-        each[self.must_have], each[self.must_not] = 0.0, np.inf
-        return each
+        l1[self.must_have], l1[self.must_not] = 0.0, np.inf
+        return l1
 
     def allows(self, coefs: FloatArray) -> BoolArray:
-        """Which models (rows) use at least one feature and stay within the limits."""
+        """Mask of the models (rows) that use at least one feature and are within the limits."""
         count = np.count_nonzero(coefs, axis=1)
         allowed = (count >= 1) & (count <= (np.inf if self.max_features is None else self.max_features))
         if self.costs is None or self.max_cost is None:
@@ -134,57 +134,57 @@ class Budget:
         return np.asarray(allowed & (self.costs.of_models(coefs) <= self.limit))
 
     def sizes(self, coefs: FloatArray) -> AnyArray:
-        """What is kept small: the cost where there are costs, else the number of features."""
+        """Cost of each model if features have costs, else its number of features."""
         return np.count_nonzero(coefs, axis=1) if self.costs is None else self.costs.of_models(coefs)
 
-    def nothing_fits(self) -> ParameterError:
-        """The error for a choice among no models."""
+    def no_candidate_error(self) -> ParameterError:
+        """Error for a selection without any candidate."""
         name = "max_features" if self.max_cost is None else "max_cost"
         return ParameterError(
             name,
             getattr(self, name),
-            "no candidate within the budget uses a feature; give a larger budget, smaller `alphas`, or all "
-            "`families` (equal features enter an elastic net together)",
+            "no candidate within the budget uses a feature; use a larger budget, smaller `alphas`, or all "
+            "`families` (an elastic net adds duplicate features together)",
         )
 
     def check_affordable(self, usable: BoolArray) -> None:
-        """Refuse a limit of the cost that buys none of the usable columns, and name the least that would."""
+        """Refuse a cost limit that allows none of the usable columns, and report the lowest that does."""
         if self.max_cost is None or self.costs is None or not usable.any():
             return
         costs, fixed = self.costs, np.zeros_like(usable) if self.must_have is None else self.must_have
         if usable[fixed].any():
-            least = costs.of(fixed)
-            why = f"must_have alone costs {least:g}"
+            lowest = costs.of(fixed)
+            why = f"`must_have` alone costs {lowest:g}"
         else:
             added = np.where(np.isin(costs.unit, costs.unit[fixed]), 0.0, costs.of_each)
             cheapest = int(np.argmin(np.where(usable, added, np.inf)))
-            least = costs.of(np.append(np.flatnonzero(fixed), cheapest))
+            lowest = costs.of(np.append(np.flatnonzero(fixed), cheapest))
             name = repr(costs.labels[costs.unit[cheapest]])
-            alone = f"{name} alone costs {least:g} and is the cheapest"
-            why = f"{name} is the cheapest and costs {least:g} with `must_have`" if fixed.any() else alone
-        if not least <= self.limit:
-            reason = f"buys no feature to rank by: {why}; give at least {least:g}"
+            alone = f"the cheapest, {name}, costs {lowest:g}"
+            why = f"the cheapest, {name}, costs {lowest:g} with `must_have`" if fixed.any() else alone
+        if not lowest <= self.limit:
+            reason = f"is too low for any feature: {why}; allow at least {lowest:g}"
             raise ParameterError("max_cost", self.max_cost, reason)
 
     def cost(self, chosen: Sequence[int]) -> float:
-        """The cost of a set, without the last digits, in which equal sums may differ."""
+        """Cost of a set, rounded to 12 digits, so that equal sums compare equal."""
         return 0.0 if self.costs is None else float(f"{self.costs.of(np.array(chosen, dtype=int)):.12g}")
 
     @property
     def units(self) -> IntArray:
-        """The unit that each column is paid with; without costs each is its own."""
+        """Cost unit of each column; without costs every column is its own unit."""
         return np.arange(len(self.usable)) if self.costs is None else self.costs.unit
 
-    def may_join(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
-        """Columns that may join the set and whose weight may follow −g."""
+    def may_add(self, g: FloatArray, chosen: Sequence[int]) -> BoolArray:
+        """Mask of the columns that may be added to the set and whose weight may move along −g."""
         free = self.usable.copy()
         free[list(chosen)] = False
         if self.costs is not None and np.isfinite(self.limit):
-            free &= self._money_left(chosen) >= self._added_cost(chosen)
+            free &= self._remaining_cost(chosen) >= self._added_cost(chosen)
         return free if self.signs is None else free & (self.signs * g <= 0)
 
     def may_replace(self, slopes: FloatArray, chosen: Sequence[int]) -> BoolArray:
-        """Which columns may replace each of the set (columns × set); ``slopes`` are those after it left."""
+        """Mask (columns × set) of allowed swaps; ``slopes[:, i]`` is the gradient without ``chosen[i]``."""
         allowed = np.repeat(self.usable[:, None], len(chosen), axis=1)
         allowed[list(chosen)] = False
         if self.signs is not None:
@@ -199,39 +199,39 @@ class Budget:
                     allowed[:, i] &= after >= cost * (1.0 - COST_ROUNDING)
         return allowed
 
-    def affordable(self, chosen: Sequence[int]) -> bytes:
-        """Which columns the set leaves money for, as a key."""
+    def affordable_key(self, chosen: Sequence[int]) -> bytes:
+        """Mask of the columns that the set can still afford, as a dictionary key."""
         if self.costs is None:
             return b""
-        return np.packbits(self._money_left(chosen) >= self._added_cost(chosen)).tobytes()
+        return np.packbits(self._remaining_cost(chosen) >= self._added_cost(chosen)).tobytes()
 
     def per_cost(self, gain: FloatArray, chosen: Sequence[int]) -> FloatArray:
-        """Gains per unit of what each column adds to the cost of the set."""
+        """Gain divided by the cost that each column adds to the set."""
         if self.costs is None:
             return gain
-        least = LEAST_COST_SHARE * max(float(self.costs.prices.max()), np.finfo(np.float64).tiny)
+        least = MIN_COST_SHARE * max(float(self.costs.prices.max()), np.finfo(np.float64).tiny)
         return np.asarray(gain / np.maximum(self._added_cost(chosen), least))
 
-    def _money_left(self, chosen: Sequence[int]) -> float:
+    def _remaining_cost(self, chosen: Sequence[int]) -> float:
         assert self.costs is not None
         return self.limit - self.costs.of(np.array(chosen, dtype=np.int64))
 
     def _added_cost(self, chosen: Sequence[int]) -> FloatArray:
-        """What each column would add to the cost of the set."""
+        """Cost that each column would add to the set."""
         assert self.costs is not None
         paid = np.zeros(len(self.costs.prices), dtype=bool)
         paid[self.costs.unit[list(chosen)]] = True
         return np.where(paid[self.costs.unit], 0.0, self.costs.of_each)
 
 
-def _sign_of_each(signs: Signs, names: Sequence[str], among: Sequence[str]) -> FloatArray:
+def _column_signs(signs: Signs, names: Sequence[str], among: Sequence[str]) -> FloatArray:
     if isinstance(signs, Mapping):
-        bound = np.zeros(len(names))
+        column_signs = np.zeros(len(names))
         pairs = [(feature, as_sign(sign, feature)) for feature, sign in signs.items()]
-        for column, sign in by_column(pairs, names, "signs", among=among).items():
-            bound[column] = sign
-        return bound
+        for column, sign in values_by_column(pairs, names, "signs", among=among).items():
+            column_signs[column] = sign
+        return column_signs
     if isinstance(signs, str) or not isinstance(signs, Sequence | np.ndarray) or len(signs) != len(names):
-        reason = f"must map features to signs or hold one sign for each of the {len(names)} features"
+        reason = f"must map features to signs or have one sign for each of the {len(names)} features"
         raise ParameterError("signs", signs, reason)
     return np.array([as_sign(sign, name) for sign, name in zip(signs, names, strict=True)])

@@ -10,27 +10,27 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.features import columns_named
+from ranksieve.data.features import column_indices
 from ranksieve.data.inputs import (
-    ENDS,
+    MAGNITUDES,
     as_document_weight,
     as_labels,
     as_matrix,
-    beyond,
     check_length,
     checked_names,
     numbered_names,
+    out_of_range,
 )
 from ranksieve.data.matrix import (
     buffers,
     first_not_finite,
     is_sparse,
     is_streamed,
+    pad_columns,
     stack,
-    taken_rows,
-    widened,
+    take_matrix_rows,
 )
-from ranksieve.data.parts import in_parts
+from ranksieve.data.parts import map_parts
 from ranksieve.data.queries import (
     Queries,
     as_id_array,
@@ -39,11 +39,11 @@ from ranksieve.data.queries import (
     pair_weights,
     pairs_per_query,
 )
-from ranksieve.errors import DataError, ParameterError, shortened, warn_caller
+from ranksieve.errors import DataError, ParameterError, short_list, warn_caller
 
 
 class TextColumn(Sequence[str]):
-    """Strings in one block of UTF-8: entry i is ``block[begins[i]:ends[i]]``, decoded when asked for."""
+    """Strings in one block of UTF-8: entry i is ``block[begins[i]:ends[i]]``, decoded on access."""
 
     __slots__ = ("begins", "block", "ends")
 
@@ -54,7 +54,7 @@ class TextColumn(Sequence[str]):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> TextColumn:
-        """Strings in a block of their own."""
+        """Encode strings into a new block."""
         parts = [text.encode("utf-8", errors="surrogateescape") for text in texts]
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
         block = np.frombuffer(b"".join(parts), dtype=np.uint8)
@@ -73,7 +73,7 @@ class TextColumn(Sequence[str]):
         return self.raw(int(index)).decode("utf-8", errors="replace")
 
     def raw(self, row: int) -> bytes:
-        """The undecoded bytes of one entry."""
+        """Undecoded bytes of one entry."""
         return self.block[self.begins[row] : self.ends[row]].tobytes()
 
     def __eq__(self, other: object) -> bool:
@@ -96,9 +96,9 @@ MISSING_ADVICE = "choose `missing='zero'`, `missing='query_min'` or `missing='co
 class Dataset:
     """Judged documents: ``X`` (n × d), graded labels ``y`` and query ids ``qid``.
 
-    Rows keep the order they came in. ``X`` may be dense float32/float64 (also memory-mapped) or any scipy
-    sparse matrix (kept as CSR); other numbers become float64. A missing value is NaN; rankers replace it as
-    their parameter ``missing`` says.
+    Rows keep their order. ``X`` may be dense float32/float64 (also memory-mapped) or any scipy sparse matrix
+    (stored as CSR); other numeric types are converted to float64. Missing values are NaN; the parameter
+    ``missing`` of a ranker says how to replace them.
 
     Parameters
     ----------
@@ -107,24 +107,23 @@ class Dataset:
     y : array
         Graded relevance, one finite number per row.
     qid : array or sequence of hashables
-        Query id of each row, any kind, any order.
+        Query id of each row, of any type, in any order.
     feature_names : sequence of str, optional
-        Column names; default ``f1, f2, …`` or the frame's own.
+        Column names; default those of the frame, or ``f1, f2, …``.
     doc_ids : sequence, optional
         Document ids, one per row.
     comments : sequence of str, optional
         The text after ``#`` on each line of a LETOR file.
     truth : array, optional
-        The planted weights of synthetic data.
+        True weights of synthetic data.
     source : str, optional
-        The file that the data come from.
+        File that the data were read from.
     profile : str, optional
-        The metric conventions that the data come with, such as "letor" for LETOR's folds; what measures
-        rankings follows them unless told otherwise.
+        Metric conventions of the data, such as "letor" for LETOR's folds: the default for all metrics.
     texts : mapping of str to sequences of str, optional
-        Text columns by name, such as the query or the title: one entry per row, shown beside documents.
+        Text columns by name, such as the query or the title: one entry per row, shown next to documents.
     document_weight : array, optional
-        How much each document counts in losses, ≥ 0: with 2 like two documents, with 0 like none.
+        Weight of each document in losses, ≥ 0: 2 counts as two documents, 0 as none.
     """
 
     def __init__(
@@ -163,24 +162,24 @@ class Dataset:
 
     @cached_property
     def queries(self) -> Queries:
-        """The rows grouped by query."""
+        """Rows grouped by query."""
         return group_queries(self.qid)
 
     @cached_property
     def pairs_per_query(self) -> IntArray:
-        """How many pairs (i, j) with y_i > y_j each query has."""
+        """Number of pairs (i, j) with y_i > y_j of each query."""
         return pairs_per_query(local_levels(self.queries.group(self.y), self.queries), self.queries)
 
     @property
     def pair_weights(self) -> FloatArray:
-        """Σ weight_i·weight_j over the pairs of each query, the weights being those of documents."""
+        """Σ weight_i·weight_j over the pairs of each query, with the document weights."""
         if self.document_weight is None:
             return self.pairs_per_query.astype(np.float64)
         levels = local_levels(self.queries.group(self.y), self.queries)
         return pair_weights(levels, self.queries, self.queries.group(self.document_weight))
 
     def row_weights(self, query_weight: FloatArray | None = None) -> FloatArray:
-        """As how many rows each counts: its document's weight times that of its query (each 1 without)."""
+        """Weight of each row: document weight × query weight (default 1 each)."""
         of_query = np.ones(self.n_docs) if query_weight is None else self.queries.of_rows(query_weight)
         return of_query if self.document_weight is None else of_query * self.document_weight
 
@@ -217,66 +216,66 @@ class Dataset:
         )
 
     def replace_features(self, X: Matrix, feature_names: Sequence[str] | None = None) -> Dataset:
-        """The same rows with another feature matrix; planted weights stay if they still fit."""
+        """Same rows with another feature matrix; ``truth`` is dropped if the number of features differs."""
         truth = self.truth if X.shape[1] == self.n_features else None
         return Dataset(
             X, self.y, self.qid, feature_names or self.feature_names, self.doc_ids,
-            truth=truth, **self._beside_features(),
+            truth=truth, **self._other_fields(),
         )  # fmt: skip
 
     def select_features(self, columns: Any) -> Dataset:
-        """The same rows with the chosen columns, in the order given: numbers from 0 on, names, or a mask."""
+        """Same rows with the chosen columns, in this order: indices (from 0), names, or a mask."""
         columns = self._columns(columns)
         return self.replace_features(self.X[:, columns], [self.feature_names[j] for j in columns])
 
-    def _columns(self, given: Any) -> IntArray:
-        if isinstance(given, str):
-            given = [given]
-        found, n = np.asarray(given), self.n_features
-        if found.dtype == bool and found.shape == (n,):
-            return np.flatnonzero(found)
-        if found.dtype.kind in "iu" and found.ndim == 1 and ((found >= -n) & (found < n)).all():
-            return found
-        return columns_named(list(given), self.feature_names, "columns")
+    def _columns(self, columns: Any) -> IntArray:
+        if isinstance(columns, str):
+            columns = [columns]
+        index, n = np.asarray(columns), self.n_features
+        if index.dtype == bool and index.shape == (n,):
+            return np.flatnonzero(index)
+        if index.dtype.kind in "iu" and index.ndim == 1 and ((index >= -n) & (index < n)).all():
+            return index
+        return column_indices(list(columns), self.feature_names, "columns")
 
     def widened(self, n_features: int) -> Dataset:
-        """With columns of zeros up to ``n_features``, which is what an absent LETOR feature means."""
+        """Append columns of zeros up to ``n_features``: a feature absent from LETOR text is 0."""
         if self.n_features == n_features:
             return self
-        return self.replace_features(widened(self.X, n_features), numbered_names(n_features))
+        return self.replace_features(pad_columns(self.X, n_features), numbered_names(n_features))
 
     def select_rows(self, rows: IntArray | BoolArray) -> Dataset:
-        """The chosen rows, in the order given."""
+        """Chosen rows (indices or a mask), in this order."""
         index: IntArray = (
             np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, np.int64)
         )
         if len(index) == 0:
             raise ParameterError("rows", rows, "must choose at least one row")
         return Dataset(
-            taken_rows(self.X, index), self.y[index], self.qid[index], self.feature_names,
+            take_matrix_rows(self.X, index), self.y[index], self.qid[index], self.feature_names,
             take_rows(self.doc_ids, index),
-            truth=self.truth, **self._beside_features(index),
+            truth=self.truth, **self._other_fields(index),
         )  # fmt: skip
 
     def without_weightless(self) -> tuple[Dataset, IntArray]:
-        """The documents of positive weight, and the numbers of the queries that have one.
+        """Documents with positive weight, and the indices of the queries that have any.
 
-        If no document has, all of them.
+        If all weights are 0, the data are returned unchanged.
         """
         weight = self.document_weight
         if weight is None or weight.all() or not weight.any():
             return self, np.arange(self.n_queries)
         rows = np.flatnonzero(weight)
-        kept = self._kept(rows)
-        first = kept.queries.order[kept.queries.offsets[:-1]]  # which of its rows is the first of each query
-        return kept, self.queries.of_rows(np.arange(self.n_queries))[rows[first]]
+        present = self._select_grouped(rows)
+        first = present.queries.order[present.queries.offsets[:-1]]  # first row of each query
+        return present, self.queries.of_rows(np.arange(self.n_queries))[rows[first]]
 
-    def _kept(self, rows: IntArray) -> Dataset:
-        """Some of the rows, ascending, where the data are."""
+    def _select_grouped(self, rows: IntArray) -> Dataset:
+        """Chosen rows, those of a query together; data on disk may stay on disk."""
         return self.select_rows(rows)
 
-    def _beside_features(self, rows: IntArray | slice = ALL_ROWS) -> dict[str, Any]:
-        """Arguments of another data set with these rows: what is known of them beside features and ids."""
+    def _other_fields(self, rows: IntArray | slice = ALL_ROWS) -> dict[str, Any]:
+        """Constructor arguments for these rows, other than features, labels and ids."""
         return {
             "comments": take_rows(self.comments, rows),
             "texts": {name: take_rows(column, rows) for name, column in self.texts.items()},
@@ -286,15 +285,15 @@ class Dataset:
         }
 
     def select_queries(self, queries: IntArray | BoolArray) -> Dataset:
-        """The rows of the chosen queries (numbers in order of first appearance, or a mask)."""
+        """Rows of the chosen queries (indices in order of first appearance, or a mask)."""
         return self.select_rows(self.queries.rows(queries))
 
     def in_query_order(self, queries: IntArray) -> Dataset:
-        """The rows of the chosen queries, query after query in the order given."""
+        """Rows of the chosen queries, query after query in this order."""
         return self.select_rows(np.concatenate([self.queries.rows_of(q) for q in queries.tolist()]))
 
     def joined(self, other: Dataset) -> Dataset:
-        """The rows of both, of the same features; queries of the other stay apart from those of this one."""
+        """Rows of both data sets, which have the same features; equal query ids stay different queries."""
         shared = set(self.queries.ids.tolist()) & set(other.queries.ids.tolist())
         ids = [self.qid, other.qid]
         if shared or self.qid.dtype != other.qid.dtype:
@@ -310,7 +309,7 @@ class Dataset:
 
 
 def take_rows(values: Any, index: IntArray | slice) -> Any:
-    """Some entries of a column that has one per row, if there is such a column."""
+    """Entries of a column that has one entry per row; None stays None."""
     if values is None or (isinstance(index, slice) and index == ALL_ROWS):
         return values
     if isinstance(values, np.ndarray | TextColumn):
@@ -319,32 +318,33 @@ def take_rows(values: Any, index: IntArray | slice) -> Any:
 
 
 def check_finite(data: Dataset, allow_missing: bool = False) -> None:
-    """Refuse data with an infinite or, unless allowed, missing feature, naming the first."""
-    in_parts(data, partial(_check_finite, allow_missing=allow_missing))
+    """Raise DataError for the first infinite (or, unless allowed, missing) feature value."""
+    map_parts(data, partial(_check_finite, allow_missing=allow_missing))
 
 
 def _check_finite(data: Dataset, allow_missing: bool) -> None:
-    place = first_not_finite(data.X, allow_missing)
-    if place is None:
+    position = first_not_finite(data.X, allow_missing)
+    if position is None:
         return
-    value, (row, column) = data.X[place], place
-    what, advice = f"{value}", "features must be finite"
+    value, (row, column) = data.X[position], position
+    problem, advice = f"{value}", "features must be finite"
     if np.isnan(value):
-        what, advice = "missing (NaN)", MISSING_ADVICE
-    reason = f"feature {data.feature_names[column]} of row {row} (query {data.qid[row]}) is {what}; {advice}"
+        problem, advice = "missing (NaN)", MISSING_ADVICE
+    reason = (
+        f"feature {data.feature_names[column]} of row {row} (query {data.qid[row]}) is {problem}; {advice}"
+    )
     raise DataError(None, None, reason)
 
 
 def fingerprint(data: Dataset) -> str:
-    """A short name for the exact content: of shape, features, labels, query boundaries and document weights.
+    """Hash of shape, features, labels, query boundaries and document weights.
 
-    That of data in several parts is made of the names of the parts, so it tells them from the same rows in
-    other parts.
+    For data in several parts it is a hash of their hashes, so it depends on how the data are split.
     """
-    names = in_parts(data, _fingerprint)
-    if len(names) == 1:
-        return names[0]
-    return hashlib.sha256("".join(names).encode()).hexdigest()[:FINGERPRINT_DIGITS]
+    digests = map_parts(data, _fingerprint)
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def _fingerprint(data: Dataset) -> str:
@@ -359,21 +359,21 @@ def _fingerprint(data: Dataset) -> str:
 
 
 def fingerprint_of_weights(weights: FloatArray) -> str:
-    """A short name for the exact content of an array of numbers."""
+    """Hash of an array of numbers."""
     numbers = np.ascontiguousarray(weights, dtype=np.float64)
     return hashlib.sha256(numbers.data).hexdigest()[:FINGERPRINT_DIGITS]
 
 
 QueryWeight: TypeAlias = FloatArray | Mapping[Any, float]
-"""One number per query in order of first appearance, or numbers by query id: queries not named weigh 1."""
+"""One weight per query in order of first appearance, or a mapping from query id to weight (default 1)."""
 
-NAMED = 5  # query ids in a message
+MAX_SHOWN_QUERIES = 5
 
 
 def query_weights(weight: QueryWeight | None, data: Dataset) -> FloatArray | None:
     """One finite weight ≥ 0 per query of the data; None stays None.
 
-    Ids that are text, as files have them, also name queries by the text of their ids.
+    A mapping may also use the text of the query ids, as files do.
     """
     if weight is None:
         return None
@@ -384,58 +384,60 @@ def query_weights(weight: QueryWeight | None, data: Dataset) -> FloatArray | Non
 
 def _by_id(weight: Mapping[Any, float], ids: AnyArray) -> FloatArray:
     known = ids.tolist()
-    place = {str(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
-    unknown = [repr(one) for one in weight if one not in place]
+    index = {str(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
+    unknown = [repr(one) for one in weight if one not in index]
     if unknown:
         reason = (
-            f"names {len(unknown)} queries that the data do not have: {shortened(unknown, NAMED)}; the first "
-            f"query of the data is {known[0]!r}"
+            f"has {len(unknown)} queries that are not in the data: {short_list(unknown, MAX_SHOWN_QUERIES)}; "
+            f"the first query of the data is {known[0]!r}"
         )
         raise ParameterError("query_weight", weight, reason)
     weights = np.ones(len(known))
     for one, value in weight.items():
-        weights[place[one]] = value
+        weights[index[one]] = value
     return weights
 
 
 def checked_query_weight(weight: FloatArray | None, n_queries: int) -> FloatArray:
-    """One finite weight ≥ 0 per query; ones if none are given."""
+    """One finite weight ≥ 0 per query; default 1."""
     if weight is None:
         return np.ones(n_queries)
     weight = np.asarray(weight, dtype=np.float64)
     if weight.shape != (n_queries,):
-        reason = f"must hold one weight for each of {n_queries} queries, got shape {weight.shape}"
+        reason = f"must have one weight for each of {n_queries} queries, got shape {weight.shape}"
         raise ParameterError("query_weight", weight, reason)
-    if (extreme := beyond(weight)).any():
+    if (extreme := out_of_range(weight)).any():
         raise ParameterError(
-            "query_weight", weight, f"holds {weight[extreme][0]:g}; weights must be 0 or {ENDS}"
+            "query_weight", weight, f"contains {weight[extreme][0]:g}; weights must be 0 or {MAGNITUDES}"
         )
     return weight
 
 
-MANY = 0.1  # share of the documents with weight 0 from which a fit warns
+ZERO_WEIGHT_WARNING = 0.1  # share of documents with weight 0 from which a fit warns
 
 
-def counted(data: Dataset, query_weight: FloatArray | None, warn: bool = False) -> tuple[Dataset, FloatArray]:
-    """The queries and documents of positive weight, and the weights of these queries (1 without).
+def drop_zero_weight(
+    data: Dataset, query_weight: FloatArray | None, warn: bool = False
+) -> tuple[Dataset, FloatArray]:
+    """Drop queries and documents with weight 0; also returns the weights of the remaining queries.
 
-    If every weight is 0, the data come back unchanged, and the loss reports that there is no pair.
+    If every query weight is 0, the data are returned unchanged, and the loss reports that there is no pair.
     """
     weight = np.ones(data.n_queries) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
     used = weight > 0
     if not used.any():
         return data, weight
     queries = data if used.all() else data.select_queries(used)
-    present, numbers = queries.without_weightless()
+    present, remaining = queries.without_weightless()
     if warn and present is not queries:
-        _warn_of_absent(queries.n_docs - present.n_docs, queries.n_docs)
-    return present, weight[used][numbers]
+        _warn_of_zero_weight(queries.n_docs - present.n_docs, queries.n_docs)
+    return present, weight[used][remaining]
 
 
-def _warn_of_absent(n_absent: int, n_docs: int) -> None:
-    if n_absent >= MANY * n_docs:
+def _warn_of_zero_weight(n_dropped: int, n_docs: int) -> None:
+    if n_dropped >= ZERO_WEIGHT_WARNING * n_docs:
         warn_caller(
-            f"{n_absent} of {n_docs} training documents have weight 0, so they are absent: from the fit, and "
-            "from the lists on which cross-validation measures it; give every document that users see a "
-            "positive weight, such as clicks + 1"
+            f"{n_dropped} of {n_docs} training documents have weight 0 and are dropped from the fit and from "
+            "the lists used for cross-validation; give every document that users see a positive weight, "
+            "such as clicks + 1"
         )

@@ -1,4 +1,4 @@
-"""The feature matrix as an objective reads it: products and columns, in memory or block by block."""
+"""Products with the feature matrix and access to its columns, in memory or block by block."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.inputs import check_features
 from ranksieve.data.matrix import (
     StreamedMatrix,
+    as_c_order,
     dense_block,
-    in_rows,
     is_sparse,
+    replace_columns,
     rows_to_multiply,
     spread_and_largest,
-    with_columns,
 )
 from ranksieve.data.queries import Queries
 from ranksieve.kernels.linear import (
@@ -32,14 +32,14 @@ from ranksieve.kernels.linear import (
     row_products,
 )
 
-FAR = 32.0  # times the spread of a feature: from here on an offset costs digits of its differences
-NOISY = 2.0**20  # times the least spread: a constant so large could pass for a feature by its rounding errors
-KEPT_BYTES = 2**26  # of columns kept side by side
-COLUMN_CELLS = 2**23  # of single columns: 64 MB
-FEW = 4  # a weight vector with a fourth of its weights, or fewer, is multiplied weight by weight
+MAX_OFFSET = 32.0  # × spread of a feature: a larger offset costs digits of its differences
+MAX_CONSTANT = 2.0**20  # × smallest spread: rounding errors of a larger constant could look like a feature
+MAX_KEPT_BYTES = 2**26  # of the columns copied side by side
+MAX_COLUMN_CELLS = 2**23  # of single columns: 64 MB
+SPARSE_WEIGHTS = 4  # if at most 1 in 4 weights is nonzero, only the columns of these are multiplied
 
-Read: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
-"""The rows first..last, and the places of some columns in them."""
+ColumnReader: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
+"""(first, last) → rows first..last, and the positions of the columns in them."""
 
 
 def feature_matrix(
@@ -49,41 +49,41 @@ def feature_matrix(
     names: Sequence[str] | None = None,
     extremes: tuple[FloatArray, FloatArray] | None = None,
 ) -> FeatureMatrix:
-    """X as an objective reads it; ``cuts`` splits the queries into blocks of work.
+    """Feature matrix for an objective; ``cuts`` splits the queries into blocks of work.
 
-    ``extremes`` tells spread and largest value of each feature if X is but a part of the data. A sparse
-    matrix with columns far from zero is centred here, once.
+    ``extremes``: spread and largest |x| of each feature, if X is only a part of the data. Columns of a sparse
+    matrix with a large offset are centred here, once.
     """
-    spread, reach = extremes or spread_and_largest(X, queries, cuts)
+    spread, max_abs = extremes or spread_and_largest(X, queries, cuts)
     varies = spread > 0
-    least = float(np.min(spread[varies], initial=np.inf))  # on this scale a constant must not make noise
-    columns = np.flatnonzero(reach > np.where(varies, FAR * spread, NOISY * least))
-    reach[columns] = spread[columns]
-    check_features(spread, reach, names)
-    far = NONE_FAR
+    least = float(np.min(spread[varies], initial=np.inf))
+    columns = np.flatnonzero(max_abs > np.where(varies, MAX_OFFSET * spread, MAX_CONSTANT * least))
+    max_abs[columns] = spread[columns]
+    check_features(spread, max_abs, names)
+    centred = NO_CENTRED
     if len(columns):
         first = dense_block(X, queries.order[queries.offsets[:-1]], columns)
-        far = FarColumns(columns, first, queries.restore(queries.query_of_grouped))
+        centred = CentredColumns(columns, first, queries.restore(queries.query_of_grouped))
         if is_sparse(X):
             values = dense_block(X, slice(None), columns)
-            X, far = with_columns(X, columns, values - first[far.query]), NONE_FAR
-    return _features(X, queries, far, varies, reach)
+            X, centred = replace_columns(X, columns, values - first[centred.query]), NO_CENTRED
+    return _features(X, queries, centred, varies, max_abs)
 
 
 def _features(X: Matrix, *args: Any) -> FeatureMatrix:
-    """The kind of feature matrix that X needs."""
     if isinstance(X, StreamedMatrix):
         return StreamedFeatures(X, *args)
-    values = in_rows(X)
+    values = as_c_order(X)
     return FeaturesByRows(X, *args) if values is None else DenseFeatures(values, *args)
 
 
 @dataclass(frozen=True, eq=False)
-class FarColumns:
-    """Columns whose values lie far from zero for their spread, and what is taken off them when they are read.
+class CentredColumns:
+    """Columns with a large offset relative to their spread, which are centred when they are read.
 
-    Only differences within a query count, so that is the value of the query's first document: ``first`` has
-    one row per query, ``query`` is the query of each row of X. So differences keep their digits.
+    Only differences within a query matter, so the value of the query's first document is subtracted, and
+    differences keep their digits. ``first`` has these values, one row per query; ``query`` is the query of
+    each row of X.
     """
 
     columns: IntArray
@@ -95,60 +95,60 @@ class FarColumns:
 
     @property
     def arrays(self) -> tuple[IntArray, FloatArray, IntArray]:
-        """As kernels take them."""
+        """Arguments for kernels."""
         return self.columns, self.first, self.query
 
     def weighted(self, w: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
-        """As kernels take them, with their weights."""
+        """Arguments for kernels, with the weights of the columns."""
         return self.columns, w[self.columns], self.first, self.query
 
-    def take_off(self, rows: IntArray, columns: IntArray, block: AnyArray) -> None:
-        """Centre the far ones among some columns of some rows, in place."""
-        _, among, far = np.intersect1d(columns, self.columns, return_indices=True)
-        if len(far):
-            block[:, among] -= self.first[self.query[rows]][:, far]
+    def centre(self, rows: IntArray, columns: IntArray, block: AnyArray) -> None:
+        """Centre a block of some rows and columns of X, in place."""
+        _, in_block, in_self = np.intersect1d(columns, self.columns, return_indices=True)
+        if len(in_self):
+            block[:, in_block] -= self.first[self.query[rows]][:, in_self]
 
-    def restricted(self, columns: IntArray) -> FarColumns:
-        """Those among some columns of X, whose places are the columns then."""
+    def restricted(self, columns: IntArray) -> CentredColumns:
+        """For the matrix ``X[:, columns]``."""
         if not len(self):
             return self
-        _, places, among = np.intersect1d(columns, self.columns, return_indices=True)
-        return FarColumns(places, np.ascontiguousarray(self.first[:, among]), self.query)
+        _, positions, in_self = np.intersect1d(columns, self.columns, return_indices=True)
+        return CentredColumns(positions, np.ascontiguousarray(self.first[:, in_self]), self.query)
 
 
 NO_COLUMNS = np.empty(0, dtype=np.int64)
-NONE_FAR = FarColumns(NO_COLUMNS, np.empty((0, 0)), NO_COLUMNS)
+NO_CENTRED = CentredColumns(NO_COLUMNS, np.empty((0, 0)), NO_COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)
 class KeptColumns:
-    """Some columns side by side, ascending, the rows in grouped order."""
+    """Copy of some columns side by side, ascending, with the rows in grouped order."""
 
     columns: IntArray
     values: AnyArray
 
-    def places(self, columns: IntArray) -> IntArray:
+    def positions(self, columns: IntArray) -> IntArray:
         return np.searchsorted(self.columns, columns)
 
 
 class FeatureMatrix(ABC):
-    """X, read in fixed blocks of rows; of far columns what :class:`FarColumns` leaves.
+    """X in fixed blocks of rows, after :class:`CentredColumns` are centred.
 
     Sums are in float64. Partial sums are added in block order, so results do not depend on the number of
-    threads, nor on where the values are read from. Kinds of matrices differ in how some rows are multiplied.
+    threads or on where the values are stored. Subclasses differ in how they multiply a block of rows.
 
     Attributes
     ----------
-    reach : array
-        max |x_j| of each feature as it is read.
+    max_abs : array
+        max |x_j| of each feature after centring.
     varies : array of bool
         Features that are not constant within every query.
     """
 
     def __init__(
-        self, X: Matrix, queries: Queries, far: FarColumns, varies: BoolArray, reach: FloatArray
+        self, X: Matrix, queries: Queries, centred: CentredColumns, varies: BoolArray, max_abs: FloatArray
     ) -> None:
-        self.X, self.queries, self.far, self.varies, self.reach = X, queries, far, varies, reach
+        self.X, self.queries, self.centred, self.varies, self.max_abs = X, queries, centred, varies, max_abs
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
         self._kept: KeptColumns | None = None
@@ -156,28 +156,29 @@ class FeatureMatrix(ABC):
 
     @abstractmethod
     def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
-        """Some rows of X times w."""
+        """X[first:last] w."""
 
     @abstractmethod
     def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
-        """Some rows of Xᵀ times g, which has one number for each of them."""
+        """X[first:last]ᵀ g, where g has one entry per row."""
 
     @abstractmethod
     def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
-        """Xᵀg for the rows between each two cuts."""
+        """Xᵀg of the rows between consecutive cuts."""
 
     @abstractmethod
     def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
-        """Write to ``block`` some columns of the rows start..stop, counted in grouped order."""
+        """Write some columns of the rows start..stop, in grouped order, to ``block``."""
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Xw, in input order."""
         used, scores = self._used(w), np.empty(self.X.shape[0])
         if used is not None and (kept := self._kept_with(used)) is not None:
-            values, places, weights = kept.values, kept.places(used), w[used]
-            far = NONE_FAR.weighted(w)  # these columns are centred already
+            values, positions, weights = kept.values, kept.positions(used), w[used]
+            centred = NO_CENTRED.weighted(w)  # the copied columns are already centred
             map_shares(
-                lambda a, b: chosen_products(values, places, weights, *far, a, b, scores[a:b]), self._cuts
+                lambda a, b: chosen_products(values, positions, weights, *centred, a, b, scores[a:b]),
+                self._cuts,
             )
             return np.asarray(self.queries.restore(scores))
 
@@ -188,11 +189,11 @@ class FeatureMatrix(ABC):
         return scores
 
     def _used(self, w: FloatArray) -> IntArray | None:
-        """The columns of the weights that are not 0, far ones last, if they are few."""
-        used, far = np.flatnonzero(w), self.far.columns
-        if FEW * len(used) > self.n_features:
+        """Columns of the nonzero weights, centred columns last; None if there are many."""
+        used, centred = np.flatnonzero(w), self.centred.columns
+        if SPARSE_WEIGHTS * len(used) > self.n_features:
             return None
-        return np.concatenate([np.setdiff1d(used, far), np.intersect1d(used, far)])
+        return np.concatenate([np.setdiff1d(used, centred), np.intersect1d(used, centred)])
 
     def transposed(self, g: FloatArray) -> FloatArray:
         """Xᵀg, g in input order."""
@@ -203,14 +204,14 @@ class FeatureMatrix(ABC):
         return self.transposed(g)[columns]
 
     def keep(self, columns: IntArray) -> None:
-        """Copy some columns side by side, for scores and Hessians of these; less is read of X then."""
+        """Copy some columns side by side, so that scores and Hessians of these read less of X."""
         kept = np.sort(columns)
-        kind = np.dtype(np.float64) if len(np.intersect1d(kept, self.far.columns)) else self.X.dtype
-        n_bytes = self.queries.n_rows * len(kept) * kind.itemsize
-        if n_bytes > KEPT_BYTES or 2 * len(kept) > self.n_features:
+        dtype = np.dtype(np.float64) if len(np.intersect1d(kept, self.centred.columns)) else self.X.dtype
+        n_bytes = self.queries.n_rows * len(kept) * dtype.itemsize
+        if n_bytes > MAX_KEPT_BYTES or 2 * len(kept) > self.n_features:
             self._kept = None
             return
-        values = np.empty((self.queries.n_rows, len(kept)), kind)
+        values = np.empty((self.queries.n_rows, len(kept)), dtype)
 
         def work(first: int, last: int) -> None:
             self._put_columns(first, last, kept, values[first:last])
@@ -219,65 +220,64 @@ class FeatureMatrix(ABC):
         self._kept = KeptColumns(kept, values)
 
     def keeps(self, columns: IntArray) -> bool:
-        """Whether these columns are kept side by side."""
+        """Whether these columns are copied side by side."""
         return self._kept_with(columns) is not None
 
     def _kept_with(self, columns: IntArray) -> KeptColumns | None:
-        kept = self._kept  # read once: another thread may keep others
+        kept = self._kept  # read once: another thread may replace it
         return kept if kept is not None and set(kept.columns.tolist()) >= set(columns.tolist()) else None
 
-    def reader(self, columns: IntArray) -> Read:
-        """Reads some columns of rows that are counted in grouped order; not to be written to."""
+    def reader(self, columns: IntArray) -> ColumnReader:
+        """Read-only access to some columns, by ranges of rows in grouped order."""
         if (kept := self._kept_with(columns)) is not None:
-            values, places = kept.values, kept.places(columns)
-            return lambda a, b: (values[a:b], places)
-        places = np.arange(len(columns))
-        return lambda a, b: (self._grouped_columns(a, b, columns), places)
+            values, positions = kept.values, kept.positions(columns)
+            return lambda a, b: (values[a:b], positions)
+        positions = np.arange(len(columns))
+        return lambda a, b: (self._grouped_columns(a, b, columns), positions)
 
     def column(self, j: int) -> FloatArray:
-        """Feature ``j`` of every document, in input order: what one unit of its weight adds to the scores.
+        """Column ``j``, in input order; read-only.
 
-        Those that were asked for are kept, because the same few are asked for again; not to be written to.
+        Columns are cached, because callers read the same few again.
         """
         columns = self._columns
         if j not in columns:
-            if (len(columns) + 1) * self.queries.n_rows > COLUMN_CELLS:
+            if (len(columns) + 1) * self.queries.n_rows > MAX_COLUMN_CELLS:
                 columns = self._columns = {}
             rows = self._grouped_columns(0, self.queries.n_rows, np.array([j]))
             columns[j] = np.asarray(self.queries.restore(np.ascontiguousarray(rows[:, 0])))
         return columns[j]
 
     def _grouped_columns(self, start: int, stop: int, columns: IntArray) -> FloatArray:
-        """Some columns of rows that are counted in grouped order."""
         block = np.empty((stop - start, len(columns)))
         self._put_columns(start, stop, columns, block)
         return block
 
     def restricted(self, columns: IntArray) -> FeatureMatrix:
-        X, far = self._some_columns(columns), self.far.restricted(columns)
-        return _features(X, self.queries, far, self.varies[columns], self.reach[columns])
+        X, centred = self._some_columns(columns), self.centred.restricted(columns)
+        return _features(X, self.queries, centred, self.varies[columns], self.max_abs[columns])
 
     def _some_columns(self, columns: IntArray) -> Matrix:
         return self.X[:, columns]
 
 
 class DenseFeatures(FeatureMatrix):
-    """A dense array of float32 or float64 in C order (also memory-mapped), which kernels read row by row."""
+    """A dense float32 or float64 array in C order (also memory-mapped), read by kernels."""
 
     def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
-        scores, far, used = np.empty(last - first), self.far.weighted(w), self._used(w)
+        scores, centred, used = np.empty(last - first), self.centred.weighted(w), self._used(w)
         if used is None:
-            near = w.copy()
-            near[self.far.columns] = 0.0
-            row_products(self.X, near, *far, first, last, scores)
+            other_weights = w.copy()
+            other_weights[self.centred.columns] = 0.0
+            row_products(self.X, other_weights, *centred, first, last, scores)
         else:
-            columns = used[: len(used) - np.count_nonzero(far[1])]
-            chosen_products(self.X, columns, w[columns], *far, first, last, scores)
+            columns = used[: len(used) - np.count_nonzero(centred[1])]
+            chosen_products(self.X, columns, w[columns], *centred, first, last, scores)
         return scores
 
     def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
         sums = np.zeros((1, self.n_features))
-        column_sums(self.X, g, *self.far.arrays, np.array([first, last]), sums)
+        column_sums(self.X, g, *self.centred.arrays, np.array([first, last]), sums)
         return np.asarray(sums[0])
 
     def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
@@ -285,27 +285,27 @@ class DenseFeatures(FeatureMatrix):
 
         def work(first: int, last: int) -> None:
             rows = cuts[first : last + 1]
-            column_sums(self.X, g[rows[0] : rows[-1]], *self.far.arrays, rows, sums[first:last])
+            column_sums(self.X, g[rows[0] : rows[-1]], *self.centred.arrays, rows, sums[first:last])
 
         map_shares(work, np.arange(len(cuts)))
         return sums
 
-    def reader(self, columns: IntArray) -> Read:
-        if self.keeps(columns) or len(self.far) or not self.queries.contiguous:
+    def reader(self, columns: IntArray) -> ColumnReader:
+        if self.keeps(columns) or len(self.centred) or not self.queries.contiguous:
             return super().reader(columns)
         return lambda a, b: (self.X[a:b], columns)
 
     def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
         rows = self.queries.rows_between(start, stop)
         gather(self.X, rows, columns, block)
-        self.far.take_off(rows, columns, block)
+        self.centred.centre(rows, columns, block)
 
     def _some_columns(self, columns: IntArray) -> Matrix:
         return np.take(self.X, columns, axis=1)
 
 
 class FeaturesByRows(FeatureMatrix):
-    """A CSR matrix, or an array that takes too much memory to be put in row order: products of some rows."""
+    """A CSR matrix, or an array too large to be copied to C order, multiplied in blocks of rows."""
 
     def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
         return np.asarray(self._rows(first, last) @ w)
@@ -318,25 +318,25 @@ class FeaturesByRows(FeatureMatrix):
 
     def _rows(self, start: int, stop: int) -> Matrix:
         block = rows_to_multiply(self.X, start, stop)
-        if not len(self.far):
+        if not len(self.centred):
             return block
         block = block.copy() if np.may_share_memory(block, self.X) else block
-        block[:, self.far.columns] -= self.far.first[self.far.query[start:stop]]
+        block[:, self.centred.columns] -= self.centred.first[self.centred.query[start:stop]]
         return block
 
     def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
         rows = self.queries.rows_between(start, stop)
         block[:] = dense_block(self.X, slice(start, stop) if self.queries.contiguous else rows, columns)
-        self.far.take_off(rows, columns, block)
+        self.centred.centre(rows, columns, block)
 
 
 PIECE_ROWS = 20_000  # read at a time
-CHUNK_ROWS = 5000  # turned from columns into rows at a time: few enough for the cache
+CHUNK_ROWS = 5000  # transposed at a time: fits into the cache
 
 
 @dataclass
-class Passes:
-    """Passes over the data: ``full`` ones read all features, ``partial`` ones ``columns`` of them in all."""
+class PassCounter:
+    """Passes over the data: ``full`` passes read all features, ``partial`` passes ``columns`` in total."""
 
     n_features: int
     full: int = 0
@@ -344,7 +344,6 @@ class Passes:
     columns: int = 0
 
     def add(self, n_columns: int) -> None:
-        """Count a pass over so many columns."""
         if n_columns == self.n_features:
             self.full += 1
         elif n_columns:
@@ -353,28 +352,33 @@ class Passes:
 
     @property
     def equivalent(self) -> float:
-        """How many full passes read as much."""
+        """Number of full passes that read as much."""
         return self.full + self.columns / self.n_features
 
     def __str__(self) -> str:
         return (
-            f"{self.full} full passes over the features and {self.partial} partial ones, which together read "
-            f"as much as {self.equivalent:.3g} full passes"
+            f"{self.full} full passes over the features and {self.partial} partial passes, equivalent to "
+            f"{self.equivalent:.3g} full passes"
         )
 
 
 class StreamedFeatures(FeatureMatrix):
-    """A :class:`FeatureMatrix` of a :class:`StreamedMatrix`: the same bits, read a few rows at a time.
+    """A :class:`FeatureMatrix` of a :class:`StreamedMatrix`, read in pieces; results are bit-identical.
 
-    Columns that an operation has no use for are not read; ``passes`` counts what was.
+    Only the columns that an operation needs are read; ``passes`` counts the passes.
     """
 
     def __init__(
-        self, X: StreamedMatrix, queries: Queries, far: FarColumns, varies: BoolArray, reach: FloatArray
+        self,
+        X: StreamedMatrix,
+        queries: Queries,
+        centred: CentredColumns,
+        varies: BoolArray,
+        max_abs: FloatArray,
     ) -> None:
-        super().__init__(X, queries, far, varies, reach)
-        self.passes, self._latest = Passes(self.n_features), local()
-        self.passes.add(self.n_features)  # that over the ranges of the features
+        super().__init__(X, queries, centred, varies, max_abs)
+        self.passes, self._latest = PassCounter(self.n_features), local()
+        self.passes.add(self.n_features)  # for the spread and largest value of the features
 
     def restricted(self, columns: IntArray) -> FeatureMatrix:
         part: Any = super().restricted(columns)
@@ -391,21 +395,21 @@ class StreamedFeatures(FeatureMatrix):
         used, scores = self._used(w), np.zeros(last - first)
         if used is None:
             return self._scores_of_many(w, first, last)
-        far = np.intersect1d(used, self.far.columns)
-        among, weights = np.searchsorted(self.far.columns, far), w[used]
+        centred = np.intersect1d(used, self.centred.columns)
+        among, weights = np.searchsorted(self.centred.columns, centred), w[used]
         for a, b, columns in self._pieces(first, last, used):
             part = scores[a - first : b - first]
-            add_columns(columns, weights, len(used) - len(far), *self._shifts(a, b, among), part)
+            add_columns(columns, weights, len(used) - len(centred), *self._shifts(a, b, among), part)
         return scores
 
     def _scores_of_many(self, w: FloatArray, first: int, last: int) -> FloatArray:
-        used, scores, near = np.flatnonzero(w), np.empty(last - first), w.copy()
-        near[self.far.columns] = 0.0
+        used, scores, other_weights = np.flatnonzero(w), np.empty(last - first), w.copy()
+        other_weights[self.centred.columns] = 0.0
         for a, b, values in self._chunks(first, last, used):
             wide = np.zeros((b - a, self.n_features), values.dtype)
             wide[:, used] = values
-            far = (self.far.columns, w[self.far.columns], *self._shifts(a, b))
-            row_products(wide, near, *far, 0, b - a, scores[a - first : b - first])
+            centred = (self.centred.columns, w[self.centred.columns], *self._shifts(a, b))
+            row_products(wide, other_weights, *centred, 0, b - a, scores[a - first : b - first])
         return scores
 
     def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
@@ -433,12 +437,12 @@ class StreamedFeatures(FeatureMatrix):
         return sums
 
     def _add_sums(self, g: FloatArray, first: int, last: int, columns: IntArray, sums: FloatArray) -> None:
-        """Add to the one row of ``sums`` some rows of Xᵀ times g."""
-        _, far, among = np.intersect1d(columns, self.far.columns, return_indices=True)
+        """Add X[first:last]ᵀ g, for some columns, to ``sums[0]``."""
+        _, centred, among = np.intersect1d(columns, self.centred.columns, return_indices=True)
         for a, b, values in self._pieces(first, last, columns):
-            add_column_sums(values, g[a - first : b - first], far, *self._shifts(a, b, among), sums[0])
+            add_column_sums(values, g[a - first : b - first], centred, *self._shifts(a, b, among), sums[0])
 
-    def reader(self, columns: IntArray) -> Read:
+    def reader(self, columns: IntArray) -> ColumnReader:
         if not self.keeps(columns):
             self.passes.add(len(columns))
         return super().reader(columns)
@@ -447,51 +451,51 @@ class StreamedFeatures(FeatureMatrix):
         if not self.queries.contiguous:
             rows = self.queries.rows_between(start, stop)
             block[:] = dense_block(self.X, rows, columns)
-            self.far.take_off(rows, columns, block)
+            self.centred.centre(rows, columns, block)
             return
         for a, b, values in self._chunks(start, stop, columns):
             block[a - start : b - start] = values
-            self.far.take_off(np.arange(a, b), columns, block[a - start : b - start])
+            self.centred.centre(np.arange(a, b), columns, block[a - start : b - start])
 
     def _shifts(self, first: int, last: int, among: IntArray | None = None) -> tuple[FloatArray, IntArray]:
-        """What far columns (some ``among`` them) are read less of, and the query of some rows."""
-        if not len(self.far):
-            return NONE_FAR.first, NONE_FAR.query
-        query = self.far.query[first:last]
+        """Values to subtract from centred columns (all or ``among``), one row per query; each row's query."""
+        if not len(self.centred):
+            return NO_CENTRED.first, NO_CENTRED.query
+        query = self.centred.query[first:last]
         if among is None:
-            return self.far.first, query
-        queries, place = np.unique(query, return_inverse=True)
-        return np.ascontiguousarray(self.far.first[queries][:, among]), place
+            return self.centred.first, query
+        queries, index = np.unique(query, return_inverse=True)
+        return np.ascontiguousarray(self.centred.first[queries][:, among]), index
 
     def _chunks(self, first: int, last: int, columns: IntArray) -> Iterator[tuple[int, int, AnyArray]]:
-        """(from, to, values in row order) of some columns, a few rows at a time."""
+        """(from, to, values in C order) of some columns, ``CHUNK_ROWS`` rows at a time."""
         for begin, end, values in self._pieces(first, last, columns):
             for a in range(begin, end, CHUNK_ROWS):
                 b = min(a + CHUNK_ROWS, end)
                 yield a, b, np.ascontiguousarray(values[:, a - begin : b - begin].T)
 
     def _pieces(self, first: int, last: int, columns: IntArray) -> Iterator[tuple[int, int, AnyArray]]:
-        """(from, to, one row per column) of some columns, as many rows at a time as are read at once."""
+        """(from, to, values transposed) of some columns, ``PIECE_ROWS`` rows at a time."""
         for begin, end in self.X.pieces(first, last, PIECE_ROWS):
             a, b = max(begin, first), min(end, last)
             yield a, b, self._piece(begin, end, columns)[:, a - begin : b - begin]
 
     def _piece(self, begin: int, end: int, columns: IntArray) -> AnyArray:
-        """Some columns of some rows, one row per column; each thread keeps its latest for its next call."""
-        known = getattr(self._latest, "piece", None)
-        if known is None or known[0] != (begin, end) or not np.array_equal(known[1], columns):
+        """Columns of the rows begin..end, transposed; each thread caches its latest piece."""
+        latest = getattr(self._latest, "piece", None)
+        if latest is None or latest[0] != (begin, end) or not np.array_equal(latest[1], columns):
             self.X.read_ahead(end, min(2 * end - begin, self.X.shape[0]), columns)
-            known = self._latest.piece = ((begin, end), columns, self.X.read(begin, end, columns).T)
-        return np.asarray(known[2])
+            latest = self._latest.piece = ((begin, end), columns, self.X.read(begin, end, columns).T)
+        return np.asarray(latest[2])
 
 
-def chosen_columns(values: AnyArray, places: IntArray) -> FloatArray:
-    """Some columns, in float64 and C order."""
-    return np.ascontiguousarray(values[:, places], dtype=np.float64)
+def chosen_columns(values: AnyArray, positions: IntArray) -> FloatArray:
+    """Columns in float64 and C order."""
+    return np.ascontiguousarray(values[:, positions], dtype=np.float64)
 
 
 def ordered_sum(parts: Iterable[FloatArray]) -> FloatArray:
-    """The sum of arrays, from the first to the last, each taken when the one before has been added."""
+    """Sum of arrays in their order; the iterable is consumed one array at a time."""
     parts = iter(parts)
     total = np.array(next(parts), dtype=np.float64)
     for part in parts:

@@ -1,4 +1,4 @@
-"""Features, labels, weights and names as data sets hold them, from what users give."""
+"""Validation and conversion of features, labels, weights and names."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.matrix import FLOATS, as_csr, dlpack_matrix, is_sparse, is_streamed
 from ranksieve.errors import DataError, ParameterError
 
-HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")  # which no file in UTF-8 can hold
-NUMBERED = re.compile(r"f[1-9]\d*")  # what features without a name are called
-# Numbers to learn from are 0 or within these ends: so squares of squares, and sums and products of them, are
-# ordinary numbers, and single precision, in which LightGBM keeps weights, holds the numbers themselves.
-LEAST, LARGEST = 1e-30, 1e30
-ENDS = f"from {LEAST:g} to {LARGEST:g}"
+SURROGATE = re.compile(r"[\ud800-\udfff]")  # cannot be encoded as UTF-8
+DEFAULT_NAME = re.compile(r"f[1-9]\d*")
+# Absolute values in training data are 0 or within these bounds: fourth powers, sums and products are then
+# normal float64 numbers, and the values themselves fit in float32, which LightGBM uses for weights.
+MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-30, 1e30
+MAGNITUDES = f"from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g}"
 
 
 def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
-    """A dense float32/float64 or CSR matrix, and the column names if ``X`` is a frame."""
+    """Convert to a dense float32/float64 or CSR matrix; also returns the column names of a frame."""
     names = None
     if is_sparse(X):
         return as_csr(X), None
     if is_streamed(X):
         return X, None
-    if (elsewhere := dlpack_matrix(X)) is not None:
-        return elsewhere, None
+    if (on_device := dlpack_matrix(X)) is not None:
+        return on_device, None
     if is_frame(X):
         X, names = _frame_values(X)
     matrix = np.asanyarray(X)
@@ -38,7 +38,7 @@ def as_matrix(X: Any) -> tuple[Matrix, list[str] | None]:
 
 
 def check_shape(X: Any) -> None:
-    """Refuse features that are no matrix, or an empty one."""
+    """Refuse features that are not a matrix, and an empty matrix."""
     shape = tuple(X.shape)
     if len(shape) != 2:
         raise ParameterError("X", X, f"must be two-dimensional (documents × features), got shape {shape}")
@@ -48,10 +48,10 @@ def check_shape(X: Any) -> None:
 
 
 def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
-    """Labels as finite float64, one per row; ``first`` is the number of the first row."""
+    """Labels as finite float64, one per row. ``first``: index of the first row, for errors."""
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ParameterError("y", labels, f"must hold one label per row, got shape {labels.shape}")
+        raise ParameterError("y", labels, f"must have one label per row, got shape {labels.shape}")
     check_length("y", labels, n_rows)
     try:
         labels = labels.astype(np.float64)
@@ -67,18 +67,20 @@ def as_labels(y: Any, n_rows: int, first: int = 0) -> FloatArray:
 
 
 def as_document_weight(weight: Any, n_rows: int, first: int = 0) -> FloatArray | None:
-    """Weights as float64, one per row, or None; ``first`` is the number of the first row."""
+    """Weights as float64, one per row, or None. ``first``: index of the first row, for errors."""
     if weight is None:
         return None
     weights = np.asarray(weight, dtype=np.float64)
     if weights.ndim != 1:
         raise ParameterError(
-            "document_weight", weights, f"must hold one weight per row, got shape {weights.shape}"
+            "document_weight", weights, f"must have one weight per row, got shape {weights.shape}"
         )
     check_length("document_weight", weights, n_rows)
-    if (extreme := beyond(weights)).any():
+    if (extreme := out_of_range(weights)).any():
         row = int(np.argmax(extreme))
-        reason = f"the document weight of row {first + row} is {weights[row]}; weights must be 0 or {ENDS}"
+        reason = (
+            f"the document weight of row {first + row} is {weights[row]}; weights must be 0 or {MAGNITUDES}"
+        )
         raise DataError(None, None, reason)
     return weights
 
@@ -89,20 +91,20 @@ def is_frame(X: Any) -> bool:
 
 
 def frame_names(frame: Any) -> tuple[str, ...]:
-    """The names of the columns of a table as text, which they need not be in pandas; no two are the same."""
+    """Column names of a table as text (pandas allows other types); refuses duplicates."""
     labels = _labels(frame)
     return checked_names([str(label) for label in labels], len(labels))
 
 
 def frame_columns(frame: Any, columns: Sequence[int] | IntArray) -> FloatArray:
-    """Some columns of a table, by their numbers, as float64."""
+    """Columns of a table, by index, as float64."""
     names = frame_names(frame)
-    found = [_frame_column(_column(frame, int(j)), names[j]) for j in columns]
-    return np.column_stack(found) if found else np.empty((len(frame), 0))
+    values = [_frame_column(_column(frame, int(j)), names[j]) for j in columns]
+    return np.column_stack(values) if values else np.empty((len(frame), 0))
 
 
 def refuse_text(frame: Any) -> None:
-    """Refuse a table with a column of text, which is not a feature even if it holds digits."""
+    """Refuse a table with a text column, even one that contains numbers as text."""
     for j, label in enumerate(_labels(frame)):
         if _is_text(np.asarray(_column(frame, j))):
             _frame_column(_column(frame, j), str(label))
@@ -118,7 +120,7 @@ def _frame_values(frame: Any) -> tuple[AnyArray, list[str]]:
 
 
 def _labels(frame: Any) -> list[Any]:
-    """The names of the columns as the table has them; arrow alone calls them so."""
+    """Column names as stored in the table: ``column_names`` in arrow, ``columns`` in pandas and polars."""
     return list(getattr(frame, "column_names", frame.columns))
 
 
@@ -135,8 +137,8 @@ def _frame_column(column: Any, name: str) -> FloatArray:
     except (TypeError, ValueError):
         kind = getattr(column, "dtype", getattr(column, "type", values.dtype))
         reason = (
-            f"column {name!r} holds {kind} values; features must be numbers: leave the column out, or "
-            "convert it if it holds numbers as text"
+            f"column {name!r} has {kind} values, but features must be numbers; leave the column out, or "
+            "convert it if it contains numbers as text"
         )
         raise DataError(None, None, reason) from None
 
@@ -158,16 +160,16 @@ def check_length(name: str, values: Any, expected: int) -> None:
 
 
 def numbered_names(n_features: int) -> tuple[str, ...]:
-    """f1, f2, …: the names of columns that have none of their own, as in LETOR text."""
+    """f1, f2, …: the default names of columns, as for LETOR text."""
     return tuple(f"f{j + 1}" for j in range(n_features))
 
 
 def names_advice(names: Sequence[str], wanted: Iterable[str]) -> str:
-    """How to give data whose features have numbers only the names that are wanted, to end a sentence with."""
+    """Advice to append to an error about ``wanted`` names if the data have only default names; else empty."""
     numbered = tuple(names) == numbered_names(len(names))
-    if not numbered or all(NUMBERED.fullmatch(name) for name in wanted):
+    if not numbered or all(DEFAULT_NAME.fullmatch(name) for name in wanted):
         return ""
-    return "; the features of the data have numbers for names: read the data with `names`, a file of names"
+    return "; the data have default feature names (f1, f2, …): read them with `names`, a file of names"
 
 
 def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
@@ -180,43 +182,43 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
         raise ParameterError(
             "feature_names", names, f"must be distinct, but these occur more than once: {duplicates}"
         )
-    if half := HALF_CHARACTER.search("".join(names)):
+    if surrogate := SURROGATE.search("".join(names)):
         raise ParameterError(
-            "feature_names", names, f"one holds {half[0]!a}, which is half of a character; rename it"
+            "feature_names", names, f"a name contains an unpaired surrogate ({surrogate[0]!a}); rename it"
         )
     return names
 
 
-def beyond(sizes: FloatArray) -> BoolArray:
-    """Which sizes are neither 0 nor between the ends."""
-    return np.asarray((sizes != 0) & ~((sizes >= LEAST) & (sizes <= LARGEST)))
+def out_of_range(sizes: FloatArray) -> BoolArray:
+    """Mask of the values that are neither 0 nor between ``MIN_MAGNITUDE`` and ``MAX_MAGNITUDE``."""
+    return np.asarray((sizes != 0) & ~((sizes >= MIN_MAGNITUDE) & (sizes <= MAX_MAGNITUDE)))
 
 
 def check_features(spread: FloatArray, largest: FloatArray, names: Sequence[str] | None = None) -> None:
-    """Refuse a feature that is too large, or varies too little; ``spread`` is max − min within a query."""
-    if (largest > LARGEST).any():
+    """Refuse a feature with too large values or too small a spread (max − min within a query)."""
+    if (largest > MAX_MAGNITUDE).any():
         j = int(np.argmax(largest))
         reason = (
-            f"{_called(j, names)} has values as large as {largest[j]:.3g}; rankers learn from features up to "
-            f"{LARGEST:g}: divide it by a power of ten"
+            f"{_feature_name(j, names)} has values as large as {largest[j]:.3g}; the largest allowed is "
+            f"{MAX_MAGNITUDE:g}: divide the feature by a power of ten"
         )
         raise DataError(None, None, reason)
-    if (little := np.flatnonzero((spread > 0) & (spread < LEAST))).size:
+    if (little := np.flatnonzero((spread > 0) & (spread < MIN_MAGNITUDE))).size:
         j = int(little[0])
         reason = (
-            f"{_called(j, names)} varies by {spread[j]:.3g} within a query; rankers learn from features that "
-            f"vary by 0 or at least {LEAST:g}: multiply it by a power of ten, or leave it out"
+            f"{_feature_name(j, names)} varies by {spread[j]:.3g} within a query; it must vary by 0 or at "
+            f"least {MIN_MAGNITUDE:g}: multiply the feature by a power of ten, or leave it out"
         )
         raise DataError(None, None, reason)
 
 
 def check_labels(extremes: FloatArray) -> None:
-    """Refuse labels that are too large to learn from; given are those of both ends."""
+    """Refuse labels that are too large; ``extremes`` contains the minima and maxima."""
     largest = float(extremes[np.argmax(np.abs(extremes))])
-    if abs(largest) > LARGEST:
-        reason = f"a label is {largest:g}; labels must be from {-LARGEST:g} to {LARGEST:g} to learn from them"
+    if abs(largest) > MAX_MAGNITUDE:
+        reason = f"a label is {largest:g}; labels must be from {-MAX_MAGNITUDE:g} to {MAX_MAGNITUDE:g}"
         raise DataError(None, None, reason)
 
 
-def _called(j: int, names: Sequence[str] | None) -> str:
+def _feature_name(j: int, names: Sequence[str] | None) -> str:
     return f"the feature in column {j}" if names is None else f"feature {names[j]}"

@@ -1,4 +1,4 @@
-"""Feature matrices: dense arrays, CSR matrices, and streamed ones that are read a part at a time."""
+"""Feature matrices: dense arrays, CSR matrices, and streamed matrices that are read in parts."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
-import scipy  # which loads its parts when they are first used
+import scipy  # loads its submodules on first use
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.queries import Queries, few_queries
+from ranksieve.data.queries import Queries, query_ranges
 from ranksieve.kernels.linear import add_stored, dense_extremes, sparse_extremes
 
 FLOATS = (np.float32, np.float64)
 ROWS_AT_ONCE = 65536
 CELLS_AT_ONCE = 2**21  # 16 MB of float64
-COPIED_CELLS = 2**26  # 512 MB of float64
-GATHERED_ROWS = 16384  # of a streamed matrix at once
-NEAR_ROWS = 64  # rows wanted of a run: a gap of this many is read with them
-BACKENDS = {2: "ranksieve.gpu.matrix:from_gpu"}  # what makes a matrix, by DLPack's number of the device
+MAX_COPIED_CELLS = 2**26  # 512 MB of float64
+MAX_RUN_ROWS = 16384  # rows of a streamed matrix that are read at once
+MAX_GAP_ROWS = 64  # rows closer than this are read together, with the rows between them
+BACKENDS = {2: "ranksieve.gpu.matrix:from_gpu"}  # converters by DLPack device type
 
 
-# What a matrix is
+# Kinds of matrices
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is a scipy sparse matrix; for the few algorithms that differ."""
+    """Whether X is a scipy sparse matrix."""
     return not isinstance(X, np.ndarray) and bool(scipy.sparse.issparse(X))
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether the values of X are elsewhere and read where they are wanted."""
+    """Whether the values of X are not in memory but read on demand."""
     return isinstance(X, StreamedMatrix)
 
 
 def dlpack_matrix(X: Any) -> Matrix | None:
-    """The matrix of an array of PyTorch, CuPy or the like on a device that a backend knows, else None."""
+    """Matrix of a device array (PyTorch, CuPy, …) if there is a backend for the device, else None."""
     if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack_device__"):
         return None
     backend = BACKENDS.get(int(X.__dlpack_device__()[0]))
@@ -48,41 +48,40 @@ def dlpack_matrix(X: Any) -> Matrix | None:
 
 
 def as_csr(X: Matrix) -> Matrix:
-    """Any scipy sparse matrix as CSR of float32 or float64, one entry per place, columns in order.
+    """Convert a scipy sparse matrix to canonical CSR of float32 or float64: sorted columns, no duplicates.
 
-    Entries of the same place add up to its value, so what is done to a value must find the sum.
+    Duplicate entries add up, so operations on single values need their sum.
     """
     matrix = scipy.sparse.csr_array(X)
     if matrix.dtype not in FLOATS:
         matrix = matrix.astype(np.float64)
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # sum_duplicates changes its arrays, which are the caller's
+        matrix = matrix.copy()  # sum_duplicates changes the arrays of the caller in place
         matrix.sum_duplicates()
     return matrix
 
 
 def csr(values: AnyArray, columns: AnyArray, starts: IntArray, n_columns: int) -> Matrix:
-    """The CSR matrix whose row r has ``starts[r]:starts[r + 1]`` of ``columns`` and ``values``."""
+    """CSR matrix whose row r has the entries ``starts[r]:starts[r + 1]`` of ``columns`` and ``values``."""
     return scipy.sparse.csr_array((values, columns, starts), shape=(len(starts) - 1, n_columns))
 
 
 def as_plain(X: Matrix) -> Matrix:
-    """An ndarray, or scipy's older class of CSR matrices, which LightGBM knows."""
+    """An ndarray, or a ``csr_matrix``, which LightGBM requires instead of a ``csr_array``."""
     return scipy.sparse.csr_matrix(X) if is_sparse(X) else np.asarray(X)
 
 
-def own_copy(X: Matrix) -> Matrix:
-    """A copy that may be written to."""
+def writable_copy(X: Matrix) -> Matrix:
     return X.copy() if is_sparse(X) else np.array(X)
 
 
 def stored_values(X: Matrix) -> AnyArray:
-    """All values, without the zeros that a sparse matrix does not store."""
+    """All values of a dense matrix, the stored values of a sparse one."""
     return np.asarray(X.data if is_sparse(X) else X)
 
 
 def value_range(X: Matrix) -> tuple[float, float]:
-    """The least and the largest value, and 0 between them; NaN if one is missing."""
+    """Minimum and maximum of the values and 0; NaN if a value is missing."""
     if is_streamed(X):
         low, high = X.value_range
         return float(np.minimum(low, 0.0)), float(np.maximum(high, 0.0))
@@ -91,33 +90,33 @@ def value_range(X: Matrix) -> tuple[float, float]:
 
 
 def buffers(X: Matrix) -> Iterator[AnyArray]:
-    """Contiguous arrays that, one after another, hold all there is to know of X but its shape."""
+    """Contiguous arrays that together contain all of X except its shape."""
     parts = (X.indptr, X.indices, X.data) if is_sparse(X) else (rows for _, rows in _row_slices(X))
     for part in parts:
         yield np.ascontiguousarray(part)
 
 
 def _row_slices(X: Matrix) -> Iterator[tuple[int, Matrix]]:
-    """Some rows at a time, and the number of the first; of a streamed matrix about 16 MB."""
+    """Blocks of rows with the index of their first row; about 16 MB each for a streamed matrix."""
     step = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // X.shape[1])) if is_streamed(X) else ROWS_AT_ONCE
     for start in range(0, X.shape[0], step):
         yield start, X[start : start + step]
 
 
-def taken_rows(X: Matrix, rows: IntArray) -> Matrix:
-    """Some rows as a matrix of the same kind; of one on disk in memory."""
-    return X.taken(rows) if is_streamed(X) else X[rows]
+def take_matrix_rows(X: Matrix, rows: IntArray) -> Matrix:
+    """Rows as a matrix of the same kind; rows of a matrix on disk are read into memory."""
+    return X.take_rows(rows) if is_streamed(X) else X[rows]
 
 
 # Finding values
 
 
-def first_place(X: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> tuple[int, int] | None:
-    """Row and column of the first wanted value, row by row; of a sparse matrix only stored values count."""
+def find_first(X: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> tuple[int, int] | None:
+    """(row, column) of the first wanted value in row order; only stored values of a sparse matrix count."""
     for start, block in _row_slices(X):
-        place = _first_in_block(block, wanted)
-        if place is not None:
-            return start + place[0], place[1]
+        position = _first_in_block(block, wanted)
+        if position is not None:
+            return start + position[0], position[1]
     return None
 
 
@@ -128,25 +127,25 @@ def _first_in_block(block: Matrix, wanted: Callable[[AnyArray], BoolArray]) -> t
         row, column = np.argwhere(wanted(np.asarray(block)))[0]
         return int(row), int(column)
     block = block.copy()
-    block.sum_duplicates()  # which also puts the columns of each row in order
+    block.sum_duplicates()  # also sorts the columns of each row
     entry = int(np.argmax(wanted(block.data)))
     return int(np.searchsorted(block.indptr, entry, side="right")) - 1, int(block.indices[entry])
 
 
 def first_not_finite(X: Matrix, allow_nan: bool = False) -> tuple[int, int] | None:
-    """Row and column of the first value that is infinite or, unless allowed, NaN."""
+    """(row, column) of the first value that is infinite or, unless allowed, NaN."""
     if is_streamed(X) and np.isfinite(X.value_range).all():
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         sums = [np.sum(stored_values(block)) for _, block in _row_slices(X)]
     if np.isfinite(sums).all():
         return None
-    # finite values whose sum overflows are fine
-    return first_place(X, np.isinf if allow_nan else lambda values: ~np.isfinite(values))
+    # a sum of finite values may overflow, so look at the values
+    return find_first(X, np.isinf if allow_nan else lambda values: ~np.isfinite(values))
 
 
 def nonzero_entries(X: Matrix) -> tuple[IntArray, IntArray, AnyArray]:
-    """Row, column and value of each entry of a CSR matrix that is not 0."""
+    """Rows, columns and values of the nonzero entries of a CSR matrix."""
     entries = X.copy()
     entries.sum_duplicates()
     entries.eliminate_zeros()
@@ -155,14 +154,14 @@ def nonzero_entries(X: Matrix) -> tuple[IntArray, IntArray, AnyArray]:
 
 
 def stored_rows(X: Matrix) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
-    """All values of a dense matrix or the stored ones of a sparse one, row by row.
+    """All values of a dense matrix or the stored values of a sparse one, row by row.
 
-    Row r has ``starts[r]:starts[r + 1]`` of the values; their columns ascend from ``columns[places[r]]``.
-    Returns (starts, places, columns, values), where the values may be a view.
+    Row r has the values ``starts[r]:starts[r + 1]``; their columns begin at ``columns[column_starts[r]]``.
+    Returns (starts, column_starts, columns, values); the values may be a view.
     """
     if not is_sparse(X):
-        starts, places = X.shape[1] * np.arange(X.shape[0] + 1), np.zeros(X.shape[0], dtype=np.int64)
-        return starts, places, np.arange(X.shape[1]), np.asarray(X).ravel()
+        starts, column_starts = X.shape[1] * np.arange(X.shape[0] + 1), np.zeros(X.shape[0], dtype=np.int64)
+        return starts, column_starts, np.arange(X.shape[1]), np.asarray(X).ravel()
     rows = X.copy()
     rows.sum_duplicates()
     starts = rows.indptr.astype(np.int64)
@@ -173,13 +172,13 @@ def stored_rows(X: Matrix) -> tuple[IntArray, IntArray, IntArray, AnyArray]:
 
 
 def dense_rows(X: Matrix, rows: slice | IntArray) -> FloatArray:
-    """Some rows in float64; perhaps a view."""
+    """Rows in float64; may be a view."""
     block = X[rows]
     return np.asarray(block.toarray() if is_sparse(block) else block, dtype=np.float64)
 
 
 def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatArray:
-    """Some rows and columns as an own float64 array in C order."""
+    """Copy of some rows and columns in float64 and C order."""
     if is_streamed(X):
         return np.array(X[:, columns][rows], dtype=np.float64, order="C")
     if not is_sparse(X):
@@ -187,29 +186,29 @@ def dense_block(X: Matrix, rows: slice | IntArray, columns: IntArray) -> FloatAr
     if not isinstance(rows, slice):
         X, rows = X[rows], slice(None)
     first, last, _ = rows.indices(X.shape[0])
-    place = np.full(X.shape[1], -1)
-    place[columns] = np.arange(len(columns))
+    position = np.full(X.shape[1], -1)
+    position[columns] = np.arange(len(columns))
     values = np.zeros((last - first, len(columns)))
-    add_stored(X.data, X.indices, X.indptr, first, place, values)
-    last_of_equals = place[columns]  # the same column may be asked for twice
-    return values if (last_of_equals == np.arange(len(columns))).all() else values[:, last_of_equals]
+    add_stored(X.data, X.indices, X.indptr, first, position, values)
+    source = position[columns]  # ``columns`` may contain a column twice
+    return values if (source == np.arange(len(columns))).all() else values[:, source]
 
 
 def dense_stored_columns(X: Matrix) -> tuple[FloatArray, IntArray]:
-    """The columns that have a stored value, as a float64 array in C order, and their numbers."""
+    """Columns with a stored value, as a float64 array in C order, and their indices."""
     columns = np.unique(X.indices).astype(np.int64) if is_sparse(X) else np.arange(X.shape[1])
     dense = X[:, columns].toarray() if is_sparse(X) else X
     return np.ascontiguousarray(dense, dtype=np.float64), columns
 
 
 def value_blocks(
-    X: Matrix, columns: IntArray, rows_at_once: int, own: bool
+    X: Matrix, columns: IntArray, rows_at_once: int, copy: bool
 ) -> Iterator[tuple[slice, AnyArray, IntArray]]:
-    """The values of some columns: which rows, an array that holds them, and where in it the columns are.
+    """Values of some columns, in blocks: (rows, array, positions of the columns in the array).
 
-    An array comes whole and as it is, unless the arrays are to be the caller's ``own``.
+    A dense array is one block and not copied unless ``copy``; copies may be written to.
     """
-    if not (own or is_sparse(X) or is_streamed(X)):
+    if not (copy or is_sparse(X) or is_streamed(X)):
         yield slice(None), np.asarray(X), columns
         return
     for start in range(0, X.shape[0], rows_at_once):
@@ -221,38 +220,38 @@ def value_blocks(
 
 
 def rows_to_multiply(X: Matrix, start: int, stop: int) -> Matrix:
-    """Rows as a factor of products in float64: dense in float64, CSR without copying its entries."""
+    """Rows for float64 products: a dense float64 array, or CSR that shares the entries of X."""
     if not is_sparse(X):
         return np.asarray(X[start:stop], dtype=np.float64)
     lo, hi = X.indptr[start], X.indptr[stop]
     block = scipy.sparse.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
-    # set one by one: the constructor copies arrays that are small parts of others
+    # set as attributes, because the constructor copies small slices of large arrays
     block.data, block.indices, block.indptr = X.data[lo:hi], X.indices[lo:hi], X.indptr[start : stop + 1] - lo
     return block
 
 
 def is_float64_in_place(X: Matrix) -> bool:
-    """Whether kernels can read X where it is: dense float64 in C order."""
+    """Whether X is a dense float64 array in C order, which kernels read without a copy."""
     return isinstance(X, np.ndarray) and X.dtype == np.float64 and bool(X.flags.carray)
 
 
-def in_rows(X: Matrix) -> AnyArray | None:
-    """X as kernels read it, a dense array of float32 or float64 in C order; None if it is not dense.
+def as_c_order(X: Matrix) -> AnyArray | None:
+    """X as an array of float32 or float64 in C order, as kernels require; None if it is not dense.
 
-    One in another order, which most data frames give, is copied; None if that takes too much memory.
+    An array in another order (most data frames) is copied, or None if the copy would need too much memory.
     """
     if not isinstance(X, np.ndarray) or X.dtype not in FLOATS:
         return None
-    if not X.flags.c_contiguous and X.size > COPIED_CELLS:
+    if not X.flags.c_contiguous and X.size > MAX_COPIED_CELLS:
         return None
     return np.ascontiguousarray(X).view(np.ndarray)
 
 
-# What is known of each column
+# Statistics of columns
 
 
 def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Of each column the largest max − min within a query, and the largest |x|.
+    """Largest max − min within a query, and largest |x|, of each column.
 
     ``cuts`` splits the queries into blocks of work.
     """
@@ -261,8 +260,8 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
         sparse_extremes(X.data, X.indices, X.indptr, queries.order, queries.offsets, spread, largest)
         return spread, largest
 
-    if is_streamed(X) and (known := X.spread_and_largest(queries)) is not None:
-        return known  # type: ignore[no-any-return]
+    if is_streamed(X) and (extremes := X.spread_and_largest(queries)) is not None:
+        return extremes  # type: ignore[no-any-return]
     order = queries.order
 
     def work(first: int, last: int) -> tuple[FloatArray, FloatArray]:
@@ -274,30 +273,30 @@ def spread_and_largest(X: Matrix, queries: Queries, cuts: IntArray) -> tuple[Flo
             dense_extremes(np.asarray(X), order, queries.offsets, first, last, spread, largest)
         return spread, largest
 
-    spreads, sizes = zip(*map_blocks(work, cuts), strict=True)
-    return np.max(spreads, axis=0), np.max(sizes, axis=0)
+    spreads, magnitudes = zip(*map_blocks(work, cuts), strict=True)
+    return np.max(spreads, axis=0), np.max(magnitudes, axis=0)
 
 
 def _query_slices(X: Matrix, queries: Queries, first: int, last: int) -> Iterator[tuple[AnyArray, IntArray]]:
-    """The rows of some whole queries at a time, about 16 MB, and where these begin."""
-    for begin, end in few_queries(queries.offsets, first, last, CELLS_AT_ONCE // X.shape[1]):
+    """Rows of whole queries in blocks of about 16 MB, with the offsets of the queries in the block."""
+    for begin, end in query_ranges(queries.offsets, first, last, CELLS_AT_ONCE // X.shape[1]):
         rows = queries.offsets[begin : end + 1]
         start, stop = int(rows[0]), int(rows[-1])
         yield X[slice(start, stop) if queries.contiguous else queries.order[start:stop]], rows - start
 
 
 def missing_per_column(X: Matrix) -> IntArray:
-    """How many values of each column are NaN."""
+    """Number of NaN values of each column."""
     if is_sparse(X):
         return np.bincount(X.indices[np.isnan(X.data)], minlength=X.shape[1])
     return np.asarray(sum(np.isnan(block).sum(axis=0) for _, block in _row_slices(X)))
 
 
-# Changed matrices
+# Changes of a matrix
 
 
 def mark_missing(X: Matrix, columns: IntArray) -> None:
-    """Put 1 where a value of these columns is NaN and 0 where it is not, in place."""
+    """Replace NaN values of these columns by 1 and the others by 0, in place."""
     if is_sparse(X):
         entries = np.isin(X.indices, columns)
         X.data[entries] = np.isnan(X.data[entries])
@@ -306,7 +305,7 @@ def mark_missing(X: Matrix, columns: IntArray) -> None:
 
 
 def replace_missing(X: Matrix, fill: Callable[[int, FloatArray], FloatArray]) -> None:
-    """Replace the NaNs of a matrix in place by the values that ``fill(j, column)`` gives for their rows."""
+    """Replace NaN in column j by the entries of ``fill(j, column)``, in place."""
     if is_sparse(X):
         _replace_stored(X, fill)
         return
@@ -323,56 +322,56 @@ def _replace_stored(X: Matrix, fill: Callable[[int, FloatArray], FloatArray]) ->
     rows = np.searchsorted(X.indptr, entries, side="right") - 1
     columns, starts = np.unique(X.indices[entries], return_index=True)
     values = X.tocsc()[:, columns]
-    for k, holes in enumerate(np.split(np.arange(len(entries)), starts[1:])):
+    for k, missing in enumerate(np.split(np.arange(len(entries)), starts[1:])):
         column, stored = np.zeros(X.shape[0]), slice(values.indptr[k], values.indptr[k + 1])
         column[values.indices[stored]] = values.data[stored]
-        X.data[entries[holes]] = fill(int(columns[k]), column)[rows[holes]]
+        X.data[entries[missing]] = fill(int(columns[k]), column)[rows[missing]]
 
 
-def divided_columns(X: Matrix, scale: FloatArray) -> Matrix:
-    """A CSR matrix whose columns are those of X, divided by ``scale``."""
+def divide_columns(X: Matrix, scale: FloatArray) -> Matrix:
+    """Divide column j of a CSR matrix by ``scale[j]``."""
     return csr(X.data / scale[X.indices], X.indices, X.indptr, X.shape[1])
 
 
-def with_columns(X: Matrix, columns: IntArray, values: FloatArray) -> Matrix:
-    """A CSR matrix like X with other values in some columns."""
+def replace_columns(X: Matrix, columns: IntArray, values: FloatArray) -> Matrix:
+    """Copy of a CSR matrix with other values in some columns."""
     new = scipy.sparse.csr_array(values)
-    kept = np.where(np.isin(X.indices, columns), 0.0, X.data)
-    placed = csr(new.data, columns[new.indices], new.indptr, X.shape[1])
-    return scipy.sparse.csr_array(csr(kept, X.indices, X.indptr, X.shape[1]) + placed)
+    others = np.where(np.isin(X.indices, columns), 0.0, X.data)
+    replaced = csr(new.data, columns[new.indices], new.indptr, X.shape[1])
+    return scipy.sparse.csr_array(csr(others, X.indices, X.indptr, X.shape[1]) + replaced)
 
 
-def widened(X: Matrix, n_columns: int) -> Matrix:
-    """X with columns of zeros up to ``n_columns``."""
+def pad_columns(X: Matrix, n_columns: int) -> Matrix:
+    """Append columns of zeros up to ``n_columns``."""
     if is_streamed(X):
-        return Widened(X, n_columns)
+        return PaddedColumns(X, n_columns)
     if is_sparse(X):
         return csr(X.data, X.indices, X.indptr, n_columns)
     return np.pad(X, ((0, 0), (0, n_columns - X.shape[1])))
 
 
 def stack(parts: Sequence[Matrix]) -> Matrix:
-    """The rows of several matrices of one kind, one after another."""
+    """Rows of several matrices of the same kind, one after another."""
     return scipy.sparse.vstack(parts) if is_sparse(parts[0]) else np.concatenate(parts)
 
 
 def sort_each_row(starts: IntArray, columns: AnyArray, values: AnyArray) -> None:
-    """Put the entries of each row in the order of their columns, in place."""
+    """Sort the entries of each row by column, in place."""
     rows = csr(values, columns, starts, int(columns.max(initial=0)) + 1)
     rows.sort_indices()
     columns[:], values[:] = rows.indices, rows.data
 
 
-# Matrices whose values are elsewhere
+# Streamed matrices
 
 
 class StreamedMatrix(ABC):
-    """A dense matrix whose values are somewhere else; ``read`` gets those that are wanted.
+    """A dense matrix that is not in memory; ``read`` reads some rows and columns.
 
-    The rows between two ``starts`` are together: reading all of them takes the least time for a row.
+    The values are stored in blocks of rows, which begin at ``starts``: reading whole blocks is fastest.
 
-    It stands where an array stands: rows and single values are arrays, some of the columns are again a
-    streamed matrix, and NumPy reads all of it where a function cannot do with less.
+    It can be indexed like an array: rows and single values are read into arrays, a selection of columns is a
+    streamed matrix, and NumPy functions read all of it.
     """
 
     ndim = 2
@@ -383,26 +382,25 @@ class StreamedMatrix(ABC):
 
     @abstractmethod
     def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
-        """The rows first..last of some columns, as an own array in column order."""
+        """Rows first..last of some columns, as a new array in column order."""
 
     @abstractmethod
     def read_ahead(self, first: int, last: int, columns: IntArray) -> None:
-        """Say that these will be wanted soon."""
+        """Prefetch values that will be read soon."""
 
     def spread_and_largest(self, queries: Any) -> tuple[FloatArray, FloatArray] | None:
-        """Of each column the largest max − min within a query, and the largest |x|; None: read them."""
+        """Result of :func:`spread_and_largest` if known without reading the values, else None."""
         return None
 
     def objective(self, data: Any, loss: Any, query_weight: FloatArray | None) -> Any:
-        """The objective of a data set with this matrix, where it is not that of any streamed matrix."""
+        """Objective of a data set with this matrix; None for the one of all streamed matrices."""
         return None
 
-    def taken(self, rows: IntArray) -> Any:
-        """Some rows."""
+    def take_rows(self, rows: IntArray) -> Any:
         return self[rows]
 
     def pieces(self, first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
-        """Runs of a limited number of rows, each within one block, that cover the rows first..last."""
+        """Ranges of at most ``most`` rows, each within one block, that cover the rows first..last."""
         block = int(np.searchsorted(self.starts, first, side="right")) - 1
         while first < last:
             begin, end = self.starts[block : block + 2].tolist()
@@ -415,7 +413,7 @@ class StreamedMatrix(ABC):
 
     @cached_property
     def value_range(self) -> tuple[float, float]:
-        """The least and the largest value; NaN if one is missing."""
+        """Minimum and maximum; NaN if a value is missing."""
         blocks = (self.read(a, b, np.arange(self.shape[1])) for a, b in pairwise(self.starts.tolist()))
         ranges = [(block.min(), block.max()) for block in blocks if block.size]
         low, high = np.min(ranges, axis=0)[0], np.max(ranges, axis=0)[1]
@@ -444,40 +442,40 @@ class StreamedMatrix(ABC):
         if isinstance(rows, int | np.integer) and isinstance(columns, int | np.integer):
             return self.read(int(rows), int(rows) + 1, np.array([columns]))[0, 0]
         if isinstance(rows, slice) and rows == slice(None):
-            numbers = np.arange(self.shape[1])[columns]
-            if numbers.ndim == 0:
-                return self.read(0, self.shape[0], numbers[None])[:, 0]
-            return SomeColumns(self, numbers)
+            index = np.arange(self.shape[1])[columns]
+            if index.ndim == 0:
+                return self.read(0, self.shape[0], index[None])[:, 0]
+            return SomeColumns(self, index)
         return self._rows(rows)[:, columns]
 
     def _rows(self, rows: Any) -> AnyArray:
-        """Whole rows, in row order."""
-        everything = np.arange(self.shape[1])
+        """Whole rows, in C order."""
+        all_columns = np.arange(self.shape[1])
         if isinstance(rows, slice):
             first, last, step = rows.indices(self.shape[0])
             if step == 1:
-                return np.ascontiguousarray(self.read(first, max(first, last), everything))
+                return np.ascontiguousarray(self.read(first, max(first, last), all_columns))
         wanted = np.arange(self.shape[0])[rows]
         if wanted.ndim == 0:
-            return np.asarray(self.read(int(wanted), int(wanted) + 1, everything)[0])
+            return np.asarray(self.read(int(wanted), int(wanted) + 1, all_columns)[0])
         values = np.empty((len(wanted), self.shape[1]), self.dtype)
         order = np.argsort(wanted, kind="stable")
         for first, last in _runs(wanted[order]):
             some = order[first:last]
             begin = int(wanted[some[0]])
-            values[some] = self.read(begin, int(wanted[some[-1]]) + 1, everything)[wanted[some] - begin]
+            values[some] = self.read(begin, int(wanted[some[-1]]) + 1, all_columns)[wanted[some] - begin]
         return values
 
 
 def _runs(ascending: IntArray) -> list[tuple[int, int]]:
-    """Row numbers in runs that are near enough to be read together, and not too long."""
-    near = np.diff(ascending) > NEAR_ROWS
-    starts = np.union1d(np.flatnonzero(near) + 1, np.arange(0, len(ascending), GATHERED_ROWS))
+    """Split ascending row indices into runs that are read together."""
+    gaps = np.diff(ascending) > MAX_GAP_ROWS
+    starts = np.union1d(np.flatnonzero(gaps) + 1, np.arange(0, len(ascending), MAX_RUN_ROWS))
     return list(zip(starts.tolist(), [*starts[1:].tolist(), len(ascending)], strict=True))
 
 
 class SomeColumns(StreamedMatrix):
-    """Some columns of a streamed matrix, in the order given."""
+    """Some columns of a streamed matrix, in this order."""
 
     def __init__(self, matrix: StreamedMatrix, columns: IntArray) -> None:
         super().__init__(matrix.starts, len(columns), matrix.dtype)
@@ -491,7 +489,7 @@ class SomeColumns(StreamedMatrix):
 
 
 class RowRange(StreamedMatrix):
-    """Some neighbouring rows of a streamed matrix."""
+    """A contiguous range of rows of a streamed matrix."""
 
     def __init__(self, matrix: StreamedMatrix, first: int, last: int) -> None:
         super().__init__(
@@ -506,17 +504,17 @@ class RowRange(StreamedMatrix):
         self._matrix.read_ahead(self._first + first, self._first + last, columns)
 
 
-class Widened(StreamedMatrix):
-    """A streamed matrix with columns of zeros behind its own."""
+class PaddedColumns(StreamedMatrix):
+    """A streamed matrix with columns of zeros appended."""
 
     def __init__(self, matrix: StreamedMatrix, n_columns: int) -> None:
         super().__init__(matrix.starts, n_columns, matrix.dtype)
         self._matrix = matrix
 
     def read(self, first: int, last: int, columns: IntArray) -> AnyArray:
-        there = np.flatnonzero(columns < self._matrix.shape[1])
+        stored = np.flatnonzero(columns < self._matrix.shape[1])
         values = np.zeros((last - first, len(columns)), self.dtype, order="F")
-        values[:, there] = self._matrix.read(first, last, columns[there])
+        values[:, stored] = self._matrix.read(first, last, columns[stored])
         return values
 
     def read_ahead(self, first: int, last: int, columns: IntArray) -> None:

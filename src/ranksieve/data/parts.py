@@ -1,8 +1,8 @@
-"""Data in parts of whole queries: what can be asked of data wherever their rows are.
+"""Data in parts of whole queries: operations that work wherever the rows are.
 
-Data in memory are one part, those on disk are many where a part is enough, and the parts of
-:class:`RemoteRows` are on other machines. A part is a Dataset in its own right. ``per_query`` are arrays with
-one entry per query, of which each part gets its own.
+Data in memory are one part, data on disk are read in many parts, and the parts of :class:`RemoteData` are on
+other machines. Each part is a Dataset. ``per_query`` are arrays with one entry per query; each part gets the
+entries of its queries.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-ELSEWHERE = "{what} needs the data in memory, and these are distributed; see docs/scale.md for what works"
+ELSEWHERE = "{what} needs the data in memory, but they are distributed; see docs/scale.md for what works"
 
 
-class Parts(ABC, Generic[T]):
+class PartObjects(ABC, Generic[T]):
     """One object per part of a data set."""
 
     @abstractmethod
-    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
-        """What ``find(object, *args)`` gives for each part."""
+    def map(self, function: Callable[..., R], *args: object) -> list[R]:
+        """``function(object, *args)`` of each part."""
 
     @abstractmethod
-    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
-        """What ``find(object, *args)`` gives for each query of a part, for all queries in their order."""
+    def map_queries(self, function: Callable[..., AnyArray], *args: object) -> AnyArray:
+        """``function(object, *args)``, which has one entry per query of a part, joined in query order."""
 
 
-class OnePart(Parts[T]):
+class OnePart(PartObjects[T]):
     """The one object of data in memory."""
 
     def __init__(self, part: T) -> None:
         self._part = part
 
-    def ask(self, find: Callable[..., R], *args: object) -> list[R]:
-        return [find(self._part, *args)]
+    def map(self, function: Callable[..., R], *args: object) -> list[R]:
+        return [function(self._part, *args)]
 
-    def for_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
-        return find(self._part, *args)
+    def map_queries(self, function: Callable[..., AnyArray], *args: object) -> AnyArray:
+        return function(self._part, *args)
 
 
-class InParts(ABC):
-    """A data set that is looked at in several parts."""
+class PartitionedData(ABC):
+    """A data set that is processed in several parts."""
 
     @abstractmethod
-    def parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
-        """See :func:`parts`."""
+    def make_parts(self, make: Callable[..., T], *per_query: AnyArray | None) -> PartObjects[T]:
+        """See :func:`make_parts`."""
 
 
-class RemoteRows(InParts):
-    """A data set whose rows are elsewhere: this process knows their queries and the names of features."""
+class RemoteData(PartitionedData):
+    """A data set whose rows are on other machines: this process has only query ids and feature names."""
 
     @property
     @abstractmethod
@@ -63,50 +63,54 @@ class RemoteRows(InParts):
         """One id per query."""
 
     @abstractmethod
-    def in_parts(self, find: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
-        """See :func:`in_parts`."""
+    def map_parts(self, function: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
+        """See :func:`map_parts`."""
 
     @abstractmethod
-    def in_order_of_queries(self, found: Sequence[AnyArray]) -> AnyArray:
-        """What was found for the queries of each part, as one array for all queries."""
+    def to_query_order(self, values: Sequence[AnyArray]) -> AnyArray:
+        """Join arrays with one entry per query of each part, in query order."""
 
     @abstractmethod
-    def changed(self, change: Callable[[Dataset], Dataset]) -> Dataset:
-        """See :func:`changed`."""
+    def transform_parts(self, change: Callable[[Dataset], Dataset]) -> Dataset:
+        """See :func:`transform_parts`."""
 
     @abstractmethod
     def objective(self, loss: Any, query_weight: AnyArray | None) -> Any:
         """The mean loss as a function of weights: a :class:`ranksieve.objective.Objective`."""
 
     @abstractmethod
-    def measured(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
-        """What ``measure(part, its scores)`` gives for each part.
+    def measure_parts(self, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> list[T]:
+        """``measure(part, its scores)`` of each part.
 
-        Scores are as :meth:`predicted` gives them, or something with a method ``predict``.
+        ``scores`` is the result of :meth:`predict_parts`, or an object with a method ``predict``.
         """
 
     @abstractmethod
-    def predicted(self, score: Callable[[Dataset], AnyArray]) -> Any:
-        """What ``score`` gives for the rows of each part, in the row order of the source, still elsewhere."""
+    def predict_parts(self, score: Callable[[Dataset], AnyArray]) -> Any:
+        """``score(part)`` of each part, in the row order of the source; the scores stay on the workers."""
 
 
-def parts(data: Dataset, make: Callable[..., T], *per_query: AnyArray | None) -> Parts[T]:
-    """What ``make(part, *shares)`` gives for each part, kept where the part is, to be asked for results."""
-    return data.parts(make, *per_query) if isinstance(data, InParts) else OnePart(make(data, *per_query))
+def make_parts(data: Dataset, make: Callable[..., T], *per_query: AnyArray | None) -> PartObjects[T]:
+    """Create ``make(part, *shares)`` for each part, where the part is."""
+    if isinstance(data, PartitionedData):
+        return data.make_parts(make, *per_query)
+    return OnePart(make(data, *per_query))
 
 
-def in_parts(data: Dataset, find: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
-    """What ``find(part, *shares)`` gives for each part."""
-    return data.in_parts(find, *per_query) if isinstance(data, RemoteRows) else [find(data, *per_query)]
+def map_parts(data: Dataset, function: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
+    """``function(part, *shares)`` of each part."""
+    return (
+        data.map_parts(function, *per_query) if isinstance(data, RemoteData) else [function(data, *per_query)]
+    )
 
 
-def for_queries(data: Dataset, find: Callable[..., AnyArray], *per_query: AnyArray | None) -> AnyArray:
-    """What ``find(part, *shares)`` gives for each query of a part, for all queries."""
-    if isinstance(data, RemoteRows):
-        return data.in_order_of_queries(data.in_parts(find, *per_query))
-    return find(data, *per_query)
+def map_queries(data: Dataset, function: Callable[..., AnyArray], *per_query: AnyArray | None) -> AnyArray:
+    """``function(part, *shares)``, which has one entry per query of a part, for all queries."""
+    if isinstance(data, RemoteData):
+        return data.to_query_order(data.map_parts(function, *per_query))
+    return function(data, *per_query)
 
 
-def changed(data: Dataset, change: Callable[[Dataset], Dataset]) -> Dataset:
-    """The data with ``change`` made to each part; queries and their order stay."""
-    return data.changed(change) if isinstance(data, RemoteRows) else change(data)
+def transform_parts(data: Dataset, change: Callable[[Dataset], Dataset]) -> Dataset:
+    """Apply ``change`` to each part; it must keep the queries and their order."""
+    return data.transform_parts(change) if isinstance(data, RemoteData) else change(data)

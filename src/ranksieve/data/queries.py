@@ -1,4 +1,4 @@
-"""Which rows belong to which query, for ids of any kind in any order."""
+"""Rows grouped by query, for query ids of any type in any order."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels.pairs import pairs_of_levels
 
 FEW_LABELS = 64
-LONGEST_FIXED = 128  # letters of an id; every id takes as much room as the longest, in each row
+MAX_FIXED_CHARS = (
+    128  # of an id stored as fixed-width text, where every row takes as much memory as the longest
+)
 PLAIN_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Rows grouped by query: query q owns the rows ``order[offsets[q]:offsets[q + 1]]``.
+    """Rows grouped by query: query q has the rows ``order[offsets[q]:offsets[q + 1]]``.
 
-    Queries are in order of first appearance and keep their rows' order, so ``order`` is the identity for a
-    file whose queries are contiguous; then ``given_order`` is None, and grouping and restoring cost nothing.
+    Queries are in order of first appearance and the rows of a query keep their order. If the rows of every
+    query are contiguous, ``order`` is the identity; then ``row_order`` is None, and :meth:`group` and
+    :meth:`restore` cost nothing.
     """
 
     ids: AnyArray
-    given_order: IntArray | None
+    row_order: IntArray | None
     offsets: IntArray
 
     @property
     def order(self) -> IntArray:
-        """The rows in grouped order; not kept if they are in it already."""
-        return np.arange(self.n_rows) if self.given_order is None else self.given_order
+        """Rows in grouped order."""
+        return np.arange(self.n_rows) if self.row_order is None else self.row_order
 
     @property
     def n_queries(self) -> int:
@@ -51,58 +54,58 @@ class Queries:
 
     @property
     def longest(self) -> tuple[Any, int]:
-        """Id and size of the query with the most documents, of equals the first."""
+        """Id and size of the query with the most documents; the first one if tied."""
         query = int(np.argmax(self.sizes))
         return self.ids[query], int(self.sizes[query])
 
     @cached_property
     def contiguous(self) -> bool:
-        """Whether the rows of every query are together already."""
-        return self.given_order is None or bool(np.array_equal(self.given_order, np.arange(self.n_rows)))
+        """Whether the input is already in grouped order."""
+        return self.row_order is None or bool(np.array_equal(self.row_order, np.arange(self.n_rows)))
 
     @property
     def query_of_grouped(self) -> IntArray:
-        """The query number of each row, in grouped order; not kept."""
+        """Query index of each row, in grouped order."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
     def rows_between(self, first: int, last: int) -> IntArray:
-        """The rows ``order[first:last]``."""
-        return np.arange(first, last) if self.given_order is None else self.given_order[first:last]
+        """``order[first:last]``."""
+        return np.arange(first, last) if self.row_order is None else self.row_order[first:last]
 
     def rows_of(self, query: int) -> IntArray:
         return self.rows_between(int(self.offsets[query]), int(self.offsets[query + 1]))
 
     def group(self, values: AnyArray) -> AnyArray:
-        """Row values in input order -> grouped order."""
-        return values if self.contiguous else values[self.given_order]
+        """Reorder row values from input order to grouped order."""
+        return values if self.contiguous else values[self.row_order]
 
     def restore(self, grouped: AnyArray) -> AnyArray:
-        """Row values in grouped order -> input order."""
+        """Reorder row values from grouped order to input order."""
         if self.contiguous:
             return grouped
         restored = np.empty_like(grouped)
-        restored[self.given_order] = grouped
+        restored[self.row_order] = grouped
         return restored
 
     def centred(self, grouped: FloatArray) -> FloatArray:
-        """Numbers in grouped order, less the mean of their query."""
+        """Values in grouped order minus the mean of their query."""
         means = np.add.reduceat(grouped, self.offsets[:-1]) / self.sizes
         return np.asarray(grouped - np.repeat(means, self.sizes))
 
     def of_rows(self, per_query: AnyArray) -> AnyArray:
-        """The value of each row's query, in input order."""
+        """Value of the query of each row, in input order."""
         return self.restore(np.repeat(per_query, self.sizes))
 
     def rows(self, queries: IntArray | BoolArray) -> IntArray:
-        """Row numbers, ascending, of the chosen queries (numbers or mask)."""
+        """Row indices, ascending, of the chosen queries (indices or mask)."""
         chosen = np.zeros(self.n_queries, dtype=bool)
         chosen[queries] = True
         grouped = np.flatnonzero(np.repeat(chosen, self.sizes))
-        return grouped if self.given_order is None else np.sort(self.given_order[grouped])
+        return grouped if self.row_order is None else np.sort(self.row_order[grouped])
 
 
-def few_queries(offsets: IntArray, first: int, last: int, n_rows: int) -> Iterator[tuple[int, int]]:
-    """The queries first..last, as many at a time as have ``n_rows`` rows; at least one."""
+def query_ranges(offsets: IntArray, first: int, last: int, n_rows: int) -> Iterator[tuple[int, int]]:
+    """Split the queries first..last into ranges of at most ``n_rows`` rows, or of one query."""
     while first < last:
         end = int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1
         end = min(max(end, first + 1), last)
@@ -110,8 +113,8 @@ def few_queries(offsets: IntArray, first: int, last: int, n_rows: int) -> Iterat
         first = end
 
 
-def queries_in_order(ids: AnyArray, sizes: IntArray) -> Queries:
-    """Queries whose rows are together, one query after another."""
+def contiguous_queries(ids: AnyArray, sizes: IntArray) -> Queries:
+    """Queries of these sizes whose rows follow one another."""
     return Queries(ids, None, np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))))
 
 
@@ -121,7 +124,7 @@ def one_query(n_rows: int) -> Queries:
 
 
 def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
-    """Group rows by query id; ids may be any hashables, rows may be in any order."""
+    """Group rows by query id; ids may be any hashables, in any order."""
     ids = as_id_array(qid)
     if ids.dtype == object:
         return _from_codes(*_codes_of_objects(ids))
@@ -137,10 +140,10 @@ def group_queries(qid: Sequence[Hashable] | AnyArray) -> Queries:
 
 
 def as_id_array(qid: Sequence[Hashable] | AnyArray, first: int = 0) -> AnyArray:
-    """Query ids as a one-dimensional array; missing ids are an error. ``first`` is the first row's number."""
+    """Query ids as a one-dimensional array, none missing. ``first``: index of the first row, for errors."""
     ids = _as_array(qid)
     if ids.ndim != 1:
-        raise ParameterError("qid", ids, f"must hold one query id per row, got shape {ids.shape}")
+        raise ParameterError("qid", ids, f"must have one query id per row, got shape {ids.shape}")
     if len(ids) == 0:
         raise DataError(None, None, "there are no rows; a data set needs at least one document")
     missing = _missing_ids(ids)
@@ -151,18 +154,18 @@ def as_id_array(qid: Sequence[Hashable] | AnyArray, first: int = 0) -> AnyArray:
 
 
 def text_array(texts: list[str]) -> AnyArray:
-    """NumPy's text of fixed width; objects where that would cut off a NUL, or take much memory for a few."""
-    wide = max(map(len, texts), default=0) > LONGEST_FIXED
+    """Fixed-width text; objects if an id is very long, or contains a NUL, which NumPy would cut off."""
+    wide = max(map(len, texts), default=0) > MAX_FIXED_CHARS
     return _object_array(texts) if wide or "\0" in "".join(texts) else np.array(texts)
 
 
 def ids_from_text(texts: list[str]) -> AnyArray:
-    """Query ids that a file gives as text: int64 if every one is a plain integer, else text.
+    """Convert query ids from a file: int64 if all are plain integers, else text.
 
-    A plain integer is written as Python writes it: -5 and 0, but not 007, +5 or -0.
+    A plain integer is in Python's notation: -5 and 0, but not 007, +5 or -0.
     """
-    whole = all(_is_int64(text) for text in set(texts))
-    return np.array([int(text) for text in texts], dtype=np.int64) if whole else text_array(texts)
+    integers = all(_is_int64(text) for text in set(texts))
+    return np.array([int(text) for text in texts], dtype=np.int64) if integers else text_array(texts)
 
 
 def _is_int64(text: str) -> bool:
@@ -173,18 +176,20 @@ def _as_array(qid: Any) -> AnyArray:
     if not hasattr(qid, "__array__"):
         return _array_of(list(qid))
     ids = np.asarray(qid)
-    if ids.dtype.kind == "T":  # text of any width, in which a missing id may be any object
+    if ids.dtype.kind == "T":  # variable-width text, where a missing id may be any object
         return ids.astype(object)
-    if ids.dtype.kind == "U" and ids.ndim == 1 and not isinstance(qid, np.ndarray):  # a column's text
+    if (
+        ids.dtype.kind == "U" and ids.ndim == 1 and not isinstance(qid, np.ndarray)
+    ):  # a text column of a frame
         return text_array(list(qid))
     return ids
 
 
 def _array_of(ids: list[Any]) -> AnyArray:
-    """Numbers or text if NumPy keeps all ids as they are, else objects.
+    """Numbers or text if NumPy represents all ids exactly, else objects.
 
-    NumPy turns [1, "1"] into text, tuples into rows, and integers into floats if int64 or uint64 does not
-    hold them all.
+    NumPy turns [1, "1"] into text, tuples into rows, and integers into floats if they fit neither int64 nor
+    uint64.
     """
     kinds = {type(query_id) for query_id in ids}
     if kinds == {str}:
@@ -205,7 +210,7 @@ def _missing_ids(ids: AnyArray) -> BoolArray:
 
 
 def _is_missing(query_id: Hashable) -> bool:
-    """None, NaN, NaT, or a marker such as pandas.NA that cannot even be compared with itself."""
+    """None, NaN, NaT, or a marker such as pandas.NA that cannot be compared with itself."""
     try:
         return query_id is None or bool(query_id != query_id)
     except TypeError:
@@ -230,7 +235,7 @@ def _from_codes(codes: IntArray, ids: AnyArray) -> Queries:
 
 
 def local_levels(y: FloatArray, queries: Queries) -> IntArray:
-    """Dense ranks of the labels within each query, 0 for the lowest; ``y`` and result in grouped order."""
+    """Dense ranks of the labels within each query, 0 for the lowest; all in grouped order."""
     query, labels = queries.query_of_grouped, np.unique(y)
     if len(labels) <= FEW_LABELS:
         code = np.searchsorted(labels, y)
@@ -250,7 +255,7 @@ def local_levels(y: FloatArray, queries: Queries) -> IntArray:
 
 
 def pairs_per_query(levels: IntArray, queries: Queries) -> IntArray:
-    """How many pairs of different levels each query has: (n² − Σ_level n_level²)/2."""
+    """Number of pairs with different levels of each query: (n² − Σ_level n_level²)/2."""
     width = int(levels.max()) + 1
     cells = queries.query_of_grouped * width + levels
     if width <= FEW_LABELS:
@@ -263,7 +268,7 @@ def pairs_per_query(levels: IntArray, queries: Queries) -> IntArray:
 
 
 def pair_weights(levels: IntArray, queries: Queries, weight: FloatArray | None) -> FloatArray:
-    """Σ weight_i·weight_j over each query's pairs (their number without weights); all in grouped order."""
+    """Σ weight_i·weight_j over the pairs of each query (default weight 1); all in grouped order."""
     if weight is None:
         return pairs_per_query(levels, queries).astype(np.float64)
     width = int(levels.max()) + 1

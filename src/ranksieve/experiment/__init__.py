@@ -1,7 +1,7 @@
-"""Experiments: any methods on any folds, resumable, their results and tables."""
+"""Resumable experiments: run methods on the folds of data sets, and read and tabulate the results."""
 
 from ranksieve.experiment.benching import bench
-from ranksieve.experiment.fold_run import Place, Study
+from ranksieve.experiment.fold_run import FoldContext, Study
 from ranksieve.experiment.results import FoldResult, MethodResult, Results, load_results
 
-__all__ = ["FoldResult", "MethodResult", "Place", "Results", "Study", "bench", "load_results"]
+__all__ = ["FoldContext", "FoldResult", "MethodResult", "Results", "Study", "bench", "load_results"]

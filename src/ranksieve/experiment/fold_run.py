@@ -1,4 +1,4 @@
-"""One method on one fold, written down fit by fit, so that a killed run goes on where it stopped."""
+"""Run one method on one fold. Every fit is written to a journal, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from ranksieve._types import FloatArray
 from ranksieve.baselines.selector import FeatureSelector
 from ranksieve.data.dataset import fingerprint
 from ranksieve.data.describe import varying_columns
-from ranksieve.experiment.journal import Entry, Journal, check_begun, only_writer
-from ranksieve.experiment.results import STUDIES_FOLDER, best_on_valid, dense
+from ranksieve.experiment.journal import Entry, Journal, check_resumable, write_lock
+from ranksieve.experiment.results import STUDIES_FOLDER, best_on_valid, dense_weights
 from ranksieve.io.folds import Fold
 from ranksieve.methods import Method
 from ranksieve.metrics import Evaluator, Profile
 from ranksieve.model.linear import linear_scores, nonzero_weights
 from ranksieve.prepare.scaling import ScaleWarning
-from ranksieve.rankers.base import Ranker, started_from
+from ranksieve.rankers.base import Ranker, start_from
 
 CUTOFFS = range(1, 11)
 ALL_METRICS = (*(f"ndcg@{k}" for k in CUTOFFS), *(f"p@{k}" for k in CUTOFFS), "map", "mrr", "err@10")
-VALIDATION_METRICS = ("ndcg@10", "map")  # every fit records these, beside the metric that chooses
-NO_FEATURES = -1.0  # a model without features ranks by input order alone: the last choice
-UNPREPARED = {"normalise": "none", "missing": "error"}  # of rankers, because the folds are prepared
+VALIDATION_METRICS = ("ndcg@10", "map")  # recorded for every fit, in addition to the selection metric
+NO_FEATURES = -1.0  # validation value of a model without features, so that it is selected last
+PREPARATION_OFF = {"normalise": "none", "missing": "error"}  # the folds are already prepared
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 GridPoint = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """One fold of a data set, where its results go, and what they say of the data."""
+class FoldContext:
+    """One fold of a data set, its results folder, and the notes on data and software for its files."""
 
     folder: Path
     data_set: str
@@ -53,25 +53,25 @@ class Place:
     notes: Mapping[str, Any]
 
     @contextmanager
-    def journal(self, what: str, identity: Mapping[str, Any], title: str) -> Iterator[Journal]:
-        """The file of one piece of work on this fold, for one process at a time."""
-        with only_writer(self.path(what)):
-            yield Journal(self.path(what), {**self._shared, **identity}, {**self.notes, "title": title})
+    def journal(self, name: str, identity: Mapping[str, Any], title: str) -> Iterator[Journal]:
+        """Open the results file of a method or of the studies; only one process at a time can."""
+        with write_lock(self.path(name)):
+            yield Journal(self.path(name), {**self._identity, **identity}, {**self.notes, "title": title})
 
-    def check(self, what: str, identity: Mapping[str, Any]) -> None:
-        """Refuse a file of this work that is elsewhere, or was begun with other data or options."""
-        check_begun(self.path(what), {**self._shared, **identity}, self.folder)
+    def check(self, name: str, identity: Mapping[str, Any]) -> None:
+        """Raise an error if the results file is outside the folder or belongs to other data or options."""
+        check_resumable(self.path(name), {**self._identity, **identity}, self.folder)
 
-    def check_measurable(self, metrics: Collection[str]) -> None:
-        """Refuse labels that a metric cannot measure, before anything is written."""
+    def check_labels(self, metrics: Collection[str]) -> None:
+        """Raise an error if a metric cannot be computed from the labels, before anything is written."""
         for data in (self.fold.valid, self.fold.test):
             Evaluator(data, self.profile).evaluate(np.zeros(data.n_docs), (*ALL_METRICS, *metrics))
 
-    def path(self, what: str) -> Path:
-        return self.folder / self.data_set / what / f"Fold{self.number}.jsonl"
+    def path(self, name: str) -> Path:
+        return self.folder / self.data_set / name / f"Fold{self.number}.jsonl"
 
     @property
-    def _shared(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         return {
             "data_set": self.data_set, "fold": self.number, "n_folds": self.n_folds, "profile": self.profile,
             "fingerprints": self.fingerprints,
@@ -86,20 +86,19 @@ class Place:
         return f"{self.data_set}, fold {self.number}"
 
 
-Study = Callable[[Place], Mapping[str, Any] | None]
-"""Measures something on a fold apart from the methods: plain data, or None if it skips this fold."""
+Study = Callable[[FoldContext], Mapping[str, Any] | None]
+"""A measurement on a fold besides the methods: returns plain data, or None to skip the fold."""
 
 
-def make_places(folder: Path, data_set: str, folds: Sequence[Fold], profile: str) -> list[Place]:
-    """The folds of a data set, ready to be worked on."""
+def fold_contexts(folder: Path, data_set: str, folds: Sequence[Fold], profile: str) -> list[FoldContext]:
     return [
-        Place(folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold))
+        FoldContext(folder, data_set, k, len(folds), profile, fold, _by_part(fold, fingerprint), _notes(fold))
         for k, fold in enumerate(folds, start=1)
     ]
 
 
 def _notes(fold: Fold) -> dict[str, Any]:
-    """What a reader of the results wants to know of the data and of the software."""
+    """Return facts about the data and the software for readers of the results."""
     return {
         "features": fold.train.feature_names,
         "varying": varying_columns(fold.train),
@@ -115,7 +114,7 @@ def _by_part(fold: Fold, value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class MethodPlan:
-    """A method as every fold runs it; ``select`` is the metric that chooses on valid."""
+    """A method with its grid and seeds; ``select`` is the selection metric on validation data."""
 
     name: str
     method: Method
@@ -125,56 +124,61 @@ class MethodPlan:
 
     @property
     def seeds(self) -> tuple[int | None, ...]:
-        """What the method is run with, each time for itself; None for a method that draws nothing."""
+        """One seed per run; (None,) for a method without randomness."""
         first = self.method.seed
         return (None,) if first is None else tuple(range(first, first + self.n_seeds))
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What all fits of one file share beside the data."""
+        """Settings that all fits in a results file have in common, besides the data."""
         return {
             "method": self.name, "grid": self.grid, "select": self.select, "seeds": self.seeds,
             "metrics": ALL_METRICS,
-            "parameters": {**self.method.parameters, **UNPREPARED},
+            "parameters": {**self.method.parameters, **PREPARATION_OFF},
         }  # fmt: skip
 
 
-def run_fold(place: Place, plan: MethodPlan) -> None:
-    """With each seed fit the points that are not in the file yet, choose one, and test it."""
-    with place.journal(plan.name, plan.identity, plan.method.title) as journal:
+def run_fold(context: FoldContext, plan: MethodPlan) -> None:
+    """For each seed: fit the grid points not yet in the file, select one, and evaluate it on test."""
+    with context.journal(plan.name, plan.identity, plan.method.title) as journal:
         for seed in plan.seeds:
-            fitted = _fit_missing(journal, place, plan, seed)
+            fitted = _fit_missing(journal, context, plan, seed)
             point = _choose(journal, plan.select, seed)
             if not any(row["random_state"] == seed for row in journal.of_kind("tested")):
                 fit = _fits_of(journal, seed)[point]
-                scores = scores_on_test(place, plan, fit, fitted.get(point))
-                measured = Evaluator(place.fold.test, place.profile).evaluate(scores, ALL_METRICS)
+                scores = scores_on_test(context, plan, fit, fitted.get(point))
+                measured = Evaluator(context.fold.test, context.profile).evaluate(scores, ALL_METRICS)
                 row = {"kind": "tested", "point": point, "random_state": seed}
                 journal.append({**row, "query_ids": measured.query_ids, "test": measured.per_query})
 
 
-def run_studies(place: Place, studies: Mapping[str, Study]) -> None:
-    """Run the studies that the fold's file does not hold yet."""
-    with place.journal(STUDIES_FOLDER, {}, "Studies") as journal:
+def run_studies(context: FoldContext, studies: Mapping[str, Study]) -> None:
+    """Run the studies that are not yet in the fold's file."""
+    with context.journal(STUDIES_FOLDER, {}, "Studies") as journal:
         done = {row["kind"] for row in journal.rows}
         for name, study in studies.items():
-            began = time.perf_counter()
-            if name not in done and (measured := study(place)) is not None:
-                journal.append({"kind": name, "seconds_in_all": time.perf_counter() - began, **measured})
+            start = time.perf_counter()
+            if name not in done and (measured := study(context)) is not None:
+                journal.append({"kind": name, "seconds_in_all": time.perf_counter() - start, **measured})
 
 
 def _fits_of(journal: Journal, seed: int | None) -> dict[int, Entry]:
-    """The rows of the fits with a seed, by grid point."""
+    """Return the rows of the fits with this seed, by grid point."""
     return {row["point"]: row for row in journal.of_kind("fit") if row["random_state"] == seed}
 
 
-def _fit_missing(journal: Journal, place: Place, plan: MethodPlan, seed: int | None) -> dict[int, Ranker]:
-    """Fit and write down; gives those rankers of this process that have no weights to write."""
+def _fit_missing(
+    journal: Journal, context: FoldContext, plan: MethodPlan, seed: int | None
+) -> dict[int, Ranker]:
+    """Fit the missing grid points and write their rows; return the rankers that are not linear.
+
+    Only linear rankers can be restored from their row.
+    """
     done = _fits_of(journal, seed)
     todo = [point for point in range(len(plan.grid)) if point not in done]
-    start = dense(done[max(done)]["weights"], place.names) if done else None
+    start = dense_weights(done[max(done)]["weights"], context.names) if done else None
     fitted = {}
-    for ranker, row in fits(place, plan, todo, seed, start):
+    for ranker, row in fit_points(context, plan, todo, seed, start):
         journal.append(row)
         if not ranker.can("linear"):
             fitted[row["point"]] = ranker
@@ -182,13 +186,13 @@ def _fit_missing(journal: Journal, place: Place, plan: MethodPlan, seed: int | N
 
 
 def _certificate(ranker: Ranker) -> dict[str, float]:
-    """The numbers that a linear ranker proves."""
-    proof = ranker.to_model().certificate if ranker.can("linear") else {}
-    return {name: value for name, value in proof.items() if isinstance(value, float)}
+    """Return the numbers in the certificate of a linear ranker."""
+    certificate = ranker.to_model().certificate if ranker.can("linear") else {}
+    return {name: value for name, value in certificate.items() if isinstance(value, float)}
 
 
 def _choose(journal: Journal, select: str, seed: int | None) -> int:
-    """The best point on valid; it is on the disk before anything of it is measured on test."""
+    """Return the best point on validation data, after writing it: the choice precedes the test evaluation."""
     for row in journal.of_kind("chosen"):
         if row["random_state"] == seed:
             return int(row["point"])
@@ -198,40 +202,47 @@ def _choose(journal: Journal, select: str, seed: int | None) -> int:
     return int(best["point"])
 
 
-def scores_on_test(place: Place, plan: MethodPlan, fit: Entry, ranker: Ranker | None = None) -> FloatArray:
-    """Scores of the test part by the weights in the row of a fit, or by its ranker, which has no weights.
+def scores_on_test(
+    context: FoldContext, plan: MethodPlan, fit: Entry, ranker: Ranker | None = None
+) -> FloatArray:
+    """Score the test part with the weights in the row of a fit, or with its ranker if it is not linear.
 
-    Without the ranker, because another process fitted it, it is fitted once more, to the same.
+    A ranker fitted by another process is not available: it is fitted again, with the same result.
     """
     if fit["weights"] is not None:
-        coef = dense(fit["weights"], place.names)
+        coef = dense_weights(fit["weights"], context.names)
         used = np.flatnonzero(coef)
-        return linear_scores(place.fold.test.X, used, coef[used])
-    again = ranker or next(fits(place, plan, [fit["point"]], fit["random_state"]))[0]
-    return again.predict(place.fold.test)
+        return linear_scores(context.fold.test.X, used, coef[used])
+    fitted = ranker or next(fit_points(context, plan, [fit["point"]], fit["random_state"]))[0]
+    return fitted.predict(context.fold.test)
 
 
-def fits(
-    place: Place, plan: MethodPlan, points: Sequence[int], seed: int | None, start: FloatArray | None = None
+def fit_points(
+    context: FoldContext,
+    plan: MethodPlan,
+    points: Sequence[int],
+    seed: int | None,
+    start: FloatArray | None = None,
 ) -> Iterator[tuple[Ranker, Entry]]:
-    """Fit the points one after another: each ranker and its row; a warm method starts from the last weights.
+    """Fit the grid points in order and yield each ranker with its row.
 
-    A selector does not choose again what the one before it chose; its seconds are those of choice and base.
-    A ranker that uses validation data chooses among its own candidates by the plan's metric on valid. The
-    validation values of a linear model without features are NO_FEATURES.
+    A method with ``warm`` starts from the previous weights. A selector reuses the features of the previous
+    one if it would choose the same; its seconds include the time of that choice. A ranker that uses
+    validation data selects among its own candidates by the plan's metric. The validation values of a linear
+    model without features are NO_FEATURES.
     """
-    fold, method, drawn = place.fold, plan.method, {} if seed is None else {"random_state": seed}
-    evaluator, metrics = Evaluator(fold.valid, place.profile), (plan.select, *VALIDATION_METRICS)
-    earlier: Ranker | None = None
+    fold, method, seeded = context.fold, plan.method, {} if seed is None else {"random_state": seed}
+    evaluator, metrics = Evaluator(fold.valid, context.profile), (plan.select, *VALIDATION_METRICS)
+    previous: Ranker | None = None
     for point in points:
-        ranker = method.make(**plan.grid[point]).set_params(**UNPREPARED, **drawn)
-        began = time.perf_counter()
-        if chosen := _same_choice(ranker, earlier):
-            with _quietly():
-                ranker, began = chosen.refit(fold.train), began - chosen.choice_seconds_
+        ranker = method.make(**plan.grid[point]).set_params(**PREPARATION_OFF, **seeded)
+        start_time = time.perf_counter()
+        if selector := _reusable_selector(ranker, previous):
+            with _ignore_expected_warnings():
+                ranker, start_time = selector.refit(fold.train), start_time - selector.choice_seconds_
         else:
-            _learn(ranker, fold, plan.select, place.profile, start if method.warm else None)
-        seconds, earlier = time.perf_counter() - began, ranker
+            _fit_ranker(ranker, fold, plan.select, context.profile, start if method.warm else None)
+        seconds, previous = time.perf_counter() - start_time, ranker
         linear = ranker.can("linear")
         weights = ranker.coef_ if linear else np.full(fold.train.n_features, np.nan)
         values = evaluator.evaluate(ranker.predict(fold.valid), metrics).mean
@@ -240,36 +251,38 @@ def fits(
         yield ranker, {
             "kind": "fit", "point": point, "random_state": seed, "parameters": plan.grid[point],
             "validation": values, "seconds": seconds,
-            "weights": nonzero_weights(weights, place.names) if linear else None,
+            "weights": nonzero_weights(weights, context.names) if linear else None,
             "certificate": _certificate(ranker),
         }  # fmt: skip
         start = weights
 
 
-def _same_choice(ranker: Ranker, earlier: Ranker | None) -> FeatureSelector | None:
-    """The earlier selector with the parameters of this one, if both learn the same of the features."""
-    if not (isinstance(ranker, FeatureSelector) and isinstance(earlier, FeatureSelector)):
+def _reusable_selector(ranker: Ranker, previous: Ranker | None) -> FeatureSelector | None:
+    """Return the previous selector with the parameters of this one, if both choose features the same way."""
+    if not (isinstance(ranker, FeatureSelector) and isinstance(previous, FeatureSelector)):
         return None
-    if not ranker.chooses_like(earlier):
+    if not ranker.chooses_like(previous):
         return None
-    again = copy(earlier)
-    again.set_params(**{name: getattr(ranker, name) for name in ranker.decided_last})
-    return again
+    selector = copy(previous)
+    selector.set_params(**{name: getattr(ranker, name) for name in ranker.refit_parameters})
+    return selector
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _ignore_expected_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap of each fit is in its certificate
-        warnings.simplefilter("ignore", ScaleWarning)  # bench says it once
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate of each fit has the gap
+        warnings.simplefilter("ignore", ScaleWarning)  # bench has already warned
         yield
 
 
-def _learn(ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None) -> None:
-    with _quietly():
+def _fit_ranker(
+    ranker: Ranker, fold: Fold, select: str, profile: str | Profile, start: FloatArray | None
+) -> None:
+    with _ignore_expected_warnings():
         if ranker.can("valid"):
             ranker.set_params(metric=select, profile=profile).fit(fold.train, valid=fold.valid)
         else:
             if start is not None:
-                started_from(ranker, start, fold.train.feature_names)
+                start_from(ranker, start, fold.train.feature_names)
             ranker.fit(fold.train)

@@ -1,8 +1,8 @@
-"""A file that only grows: one JSON object per line, the first says what the others belong to.
+"""An append-only file with one JSON object per line; the first line is a header that identifies the work.
 
-A line is written and synced whole, the first one together with the first row: work that is refused leaves no
-file. A killed process or a full disk leaves at most one torn last line, which the next writer cuts off. One
-process writes at a time; others wait for it.
+Each line is written and synced as a whole, the header together with the first row, so that rejected work
+leaves no file. A killed process or a full disk leaves at most one incomplete last line, which the next writer
+removes. Only one process writes at a time; others wait for it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 import msgspec
 from filelock import FileLock
 
-from ranksieve._util.files import check_inside, converted, decode_json, plain
+from ranksieve._util.files import check_inside, convert_to, decode_json, to_plain
 from ranksieve._version import __version__
 from ranksieve.errors import DataError
 
-FORMAT = "ranksieve-results"
-FORMAT_VERSION = 3
+RESULTS_FORMAT = "ranksieve-results"
+RESULTS_FORMAT_VERSION = 3
 Entry = dict[str, Any]
 
 
-class Header(msgspec.Struct, forbid_unknown_fields=True):
+class JournalHeader(msgspec.Struct, forbid_unknown_fields=True):
     """The first line of a journal."""
 
     kind: str
@@ -38,20 +38,20 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Journal:
-    """Rows of one piece of work, kept in ``path``. ``identity`` must be the same for all who write it."""
+    """The rows of a results file. ``identity`` must be the same for every writer of the file."""
 
     def __init__(self, path: Path, identity: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
         self.path = path
         self.rows: list[Entry] = []
         self._header = _header(identity, notes)
-        if path.exists() and (kept := _cut_torn_line(path)):
-            first, *self.rows = kept
-            check_format(path, first)
-            _check_same(path, first, self._header)
+        if path.exists() and (rows := _remove_incomplete_line(path)):
+            header, *self.rows = rows
+            check_format(path, header)
+            _check_identity(path, header, self._header)
 
     def append(self, row: Mapping[str, Any]) -> Entry:
-        """Add a row; when this returns, it is on the disk. Gives the row as a reader would get it."""
-        written: Entry = plain(row)
+        """Write a row to disk, and return it as a reader would get it."""
+        written: Entry = to_plain(row)
         self._write([written] if self.rows else [self._header, written])
         self.rows.append(written)
         return written
@@ -68,69 +68,68 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            reason = f"{error.strerror} (finished fits are kept; make room and run again)"
+            reason = f"{error.strerror} (finished fits are kept; free disk space and run again)"
             raise OSError(error.errno, reason, str(self.path)) from None
 
 
 @contextmanager
-def only_writer(path: Path) -> Iterator[None]:
-    """Wait for other processes that write the file, and keep others waiting; a killed process lets go."""
+def write_lock(path: Path) -> Iterator[None]:
+    """Lock the file for writing; waits for other writers. The lock of a killed process is released."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(_lock_of(path)):
+    with FileLock(_lock_path(path)):
         yield
 
 
-def _lock_of(path: Path) -> Path:
-    """The file that the writer of a journal holds."""
+def _lock_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
 
 
-def check_begun(path: Path, identity: Mapping[str, Any], folder: Path) -> None:
-    """Refuse a file that a link leads out of the folder, or that is there but damaged or begun by others."""
-    for file in (path, _lock_of(path)):
+def check_resumable(path: Path, identity: Mapping[str, Any], folder: Path) -> None:
+    """Raise an error if a link leads out of the folder, or if the file is damaged or has another identity."""
+    for file in (path, _lock_path(path)):
         check_inside(file, folder)
-    if path.exists() and (rows := _whole_rows(path)[0]):
+    if path.exists() and (rows := _complete_rows(path)[0]):
         check_format(path, rows[0])
         if len(rows) > 1:
-            _check_same(path, rows[0], _header(identity, {}))
+            _check_identity(path, rows[0], _header(identity, {}))
 
 
-def is_begun(path: Path) -> bool:
-    """Whether the first line is whole; without it there is nothing yet."""
+def has_header(path: Path) -> bool:
+    """Return True if the first line is complete."""
     with open(path, "rb") as file:
         return file.readline().endswith(b"\n")
 
 
 def read_journal(path: Path) -> tuple[Entry, list[Entry]]:
-    """Header and rows; a torn last line is left out."""
-    rows, _ = _whole_rows(path)
+    """Return the header and the rows, without an incomplete last line."""
+    rows, _ = _complete_rows(path)
     if not rows:
-        raise DataError(path, None, "is empty or torn in its first line; remove it and run bench again")
+        raise DataError(path, None, "has no complete first line; remove the file and run bench again")
     header, *rest = rows
     check_format(path, header)
     return header, rest
 
 
 def check_format(path: Path, header: Mapping[str, Any]) -> None:
-    """Refuse what is not a journal of this format version."""
-    if header.get("format") != FORMAT:
-        raise DataError(path, 1, f'not a results file (no "format": "{FORMAT}")')
-    if (version := header.get("format_version")) != FORMAT_VERSION:
-        reason = f"results of format version {version!r}, but this ranksieve reads {FORMAT_VERSION}"
-        raise DataError(path, 1, f"{reason}; run bench into a new folder")
+    """Raise an error if the header is not that of a results file of this format version."""
+    if header.get("format") != RESULTS_FORMAT:
+        raise DataError(path, 1, f'not a results file (no "format": "{RESULTS_FORMAT}")')
+    if (version := header.get("format_version")) != RESULTS_FORMAT_VERSION:
+        reason = f"results of format version {version!r}; this ranksieve reads version"
+        raise DataError(path, 1, f"{reason} {RESULTS_FORMAT_VERSION}; run bench with a new folder")
     try:
-        converted(header, Header)
-    except DataError as fault:
-        raise damaged(path, 1, fault) from None
+        convert_to(header, JournalHeader)
+    except DataError as error:
+        raise damaged_line(path, 1, error) from None
 
 
-def damaged(path: Path, line: int, fault: object) -> DataError:
-    """What to raise about a line that bench cannot have written."""
-    return DataError(path, line, f"damaged line ({fault}); remove the file to run it again")
+def damaged_line(path: Path, line: int, problem: object) -> DataError:
+    """Return the error for a line that bench cannot have written."""
+    return DataError(path, line, f"damaged line ({problem}); remove the file and run bench again")
 
 
-def _whole_rows(path: Path) -> tuple[list[Entry], int]:
-    """The rows of all lines that end, and where the last of them ends."""
+def _complete_rows(path: Path) -> tuple[list[Entry], int]:
+    """Return the rows of all complete lines, and the offset of the end of the last one."""
     content = path.read_bytes()
     end = content.rfind(b"\n") + 1
     rows = []
@@ -138,7 +137,7 @@ def _whole_rows(path: Path) -> tuple[list[Entry], int]:
         try:
             rows.append(_row(line, number))
         except ValueError as error:
-            raise damaged(path, number, error) from None
+            raise damaged_line(path, number, error) from None
     return rows, end
 
 
@@ -150,15 +149,15 @@ def _row(line: bytes, number: int) -> Entry:
 
 
 def _header(identity: Mapping[str, Any], notes: Mapping[str, Any]) -> Entry:
-    """The first line, as a reader would get it."""
-    ours = {"format": FORMAT, "format_version": FORMAT_VERSION, "version": __version__}
-    header: Entry = plain({"kind": "header", **ours, "identity": identity, "notes": notes})
+    """Return the first line as a reader would get it."""
+    software = {"format": RESULTS_FORMAT, "format_version": RESULTS_FORMAT_VERSION, "version": __version__}
+    header: Entry = to_plain({"kind": "header", **software, "identity": identity, "notes": notes})
     return header
 
 
-def _cut_torn_line(path: Path) -> list[Entry]:
-    """The rows that are whole, all else cut off; a header alone belongs to nothing and goes too."""
-    rows, end = _whole_rows(path)
+def _remove_incomplete_line(path: Path) -> list[Entry]:
+    """Truncate the file to its complete lines and return them; a header without rows is removed too."""
+    rows, end = _complete_rows(path)
     if len(rows) == 1:
         check_format(path, rows[0])
         rows, end = [], 0
@@ -167,14 +166,14 @@ def _cut_torn_line(path: Path) -> list[Entry]:
     return rows
 
 
-def _check_same(path: Path, kept: Entry, ours: Entry) -> None:
-    if kept["version"] != ours["version"]:
-        reason = f"was begun by ranksieve {kept['version']}, this is {ours['version']}"
+def _check_identity(path: Path, header: Entry, expected: Entry) -> None:
+    if header["version"] != expected["version"]:
+        reason = f"was started with ranksieve {header['version']}, but this is {expected['version']}"
         raise DataError(path, None, f"{reason}; finish it with that version or give a new folder")
-    for name, value in ours["identity"].items():
-        if (before := kept["identity"].get(name)) != value:
-            reason = f"was begun with another {name} ({_short(before)}) than now ({_short(value)})"
-            raise DataError(path, None, f"{reason}; give a new folder, or the same options to go on")
+    for name, value in expected["identity"].items():
+        if (previous := header["identity"].get(name)) != value:
+            reason = f"was started with another {name} ({_short(previous)}), now it is {_short(value)}"
+            raise DataError(path, None, f"{reason}; give the same options to resume, or a new folder")
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Tables of results: accuracy, significance and times, and their files."""
+"""Tables of results (accuracy, significance, times), and their file formats."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ranksieve._util.files import atomic_write
 from ranksieve.errors import DataError, ParameterError, lookup
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults, MethodResult, Results
 from ranksieve.methods import METHODS
-from ranksieve.metrics.significance import LEVEL, PairedTest, compare
+from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, PairedTest, compare
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value, how it is written, whether it is the best, marks of significance, its spread over seeds."""
+    """A value and its text; ``marks`` show significance, ``spread`` is the standard deviation over seeds."""
 
     value: float | str | None
     text: str
@@ -33,8 +33,8 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A named table; ``note`` says how to read it."""
+class ResultTable:
+    """A named table; ``note`` explains how to read it."""
 
     name: str
     title: str
@@ -44,29 +44,27 @@ class Table:
 
     @property
     def numeric_columns(self) -> list[bool]:
-        """Whether a column holds no text: numbers and missing values only."""
+        """For each column, whether it contains only numbers and missing values."""
         columns = zip(*self.rows, strict=True)
         return [not any(isinstance(cell.value, str) for cell in column) for column in columns]
 
 
-def word(text: str) -> Cell:
-    """A cell of text."""
+def text_cell(text: str) -> Cell:
     return Cell(text, text)
 
 
-def count(value: int) -> Cell:
-    """A cell of a whole number."""
+def count_cell(value: int) -> Cell:
     return Cell(value, str(value))
 
 
-def number(
+def number_cell(
     value: float,
     form: str = "{:.4f}",
     best: float | None = None,
     marks: str = "",
     spread: float | None = None,
 ) -> Cell:
-    """A cell of a number, with ± its spread if it has one; NaN is a dash."""
+    """Return a cell with a number, followed by ± spread if there is one; NaN is shown as a dash."""
     if math.isnan(value):
         return Cell(None, "–")
     text, bold = form.format(value), best is not None and bool(value == best)
@@ -75,18 +73,18 @@ def number(
     return Cell(float(value), f"{text} ± {form.format(spread)}", bold, marks, float(spread))
 
 
-def title(name: str) -> str:
-    """What a method is called in words: its title in the table of methods, else its name."""
+def method_title(name: str) -> str:
+    """Return the title of a method in the table METHODS, or its name if it is not there."""
     return METHODS[name].title if name in METHODS else name
 
 
-def heading(metric: str) -> str:
-    """ndcg@10 -> N@10, as tables head a column."""
+def metric_heading(metric: str) -> str:
+    """Return the column heading of a metric: N@10 for ndcg@10."""
     return metric.replace("ndcg@", "N@").replace("map", "MAP")
 
 
-TableBuilder = Callable[[DataSetResults, str], Table]
-"""Makes a table of a data set's results and the name of the baseline."""
+TableBuilder = Callable[[DataSetResults, str], ResultTable]
+"""Builds a table from the results on a data set and the name of the baseline."""
 DEFAULT_BASELINE = "ranksvm"
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
@@ -96,38 +94,37 @@ MARKS_NOTE = (
     "without the features that are constant within every query."
 )
 SEEDS_NOTE = (
-    " ± is the standard deviation over {n_seeds} seeds of a method that draws, each with its own fits and "
-    "its own choice on valid."
+    " ± is the standard deviation over {n_seeds} seeds of a randomised method, each with its own fits and "
+    "its own selection on validation data."
 )
 
 
 def all_tables(
     results: Results, baseline: str | None = None, builders: Sequence[TableBuilder] | None = None
-) -> list[Table]:
-    """The tables of every data set: those of ``builders``, default TABLES."""
-    given = baseline_where_known(results, baseline)
+) -> list[ResultTable]:
+    """Build the tables of every data set, by default RESULT_TABLES."""
+    chosen = baselines_by_data_set(results, baseline)
     return [
-        build(data_set, default_baseline(data_set, given[name]))
+        build(data_set, default_baseline(data_set, chosen[name]))
         for name, data_set in results.data_sets.items()
-        for build in (TABLES if builders is None else builders)
+        for build in (RESULT_TABLES if builders is None else builders)
     ]
 
 
-def baseline_where_known(results: Results, baseline: str | None) -> dict[str, str | None]:
-    """The named method for each data set that has it, None for the others; some data set must have it.
+def baselines_by_data_set(results: Results, baseline: str | None) -> dict[str, str | None]:
+    """Map each data set to the baseline, or to None if the method was not run on it.
 
-    One that was begun and is not finished is refused: the others would be compared with something else.
+    Raise an error if no data set has the baseline, or if it is unfinished on some data set: comparing with
+    another baseline there would be misleading.
     """
-    for (data_set, name), why in results.unfinished.items():
+    for (data_set, name), progress in results.unfinished.items():
         if name == baseline:
-            raise ParameterError(
-                "baseline",
-                baseline,
-                f"is unfinished on {data_set}: {why}; run bench again to finish it, or choose another one",
-            )
+            reason = f"is unfinished on {data_set}: {progress}"
+            advice = "run bench again to finish it, or choose another one"
+            raise ParameterError("baseline", baseline, f"{reason}; {advice}")
     if baseline is not None:
-        known = {name: name for data in results.data_sets.values() for name in data.methods}
-        lookup(known, baseline, "baseline")
+        names = {name: name for data in results.data_sets.values() for name in data.methods}
+        lookup(names, baseline, "baseline")
     return {
         name: baseline if baseline in data_set.methods else None
         for name, data_set in results.data_sets.items()
@@ -135,24 +132,24 @@ def baseline_where_known(results: Results, baseline: str | None) -> dict[str, st
 
 
 def default_baseline(results: DataSetResults, baseline: str | None = None) -> str:
-    """The named method, else RankSVM-Primal, else the first."""
+    """Return the given baseline; without one, RankSVM-Primal if it was run, else the first method."""
     if baseline is not None:
         lookup(results.methods, baseline, "baseline")
         return baseline
     return DEFAULT_BASELINE if DEFAULT_BASELINE in results.methods else next(iter(results.methods))
 
 
-def unfinished_sentences(results: Results) -> list[str]:
-    """Which methods are left out on which data set, and how far they are."""
+def unfinished_messages(results: Results) -> list[str]:
+    """Return one message for each method that is left out, with its progress."""
     return [
-        f"{data_set}: {title(name)}{', the usual baseline,' if name == DEFAULT_BASELINE else ''} is left "
-        f"out: {why}; run bench again to finish it"
-        for (data_set, name), why in results.unfinished.items()
+        f"{data_set}: {method_title(name)}{', the usual baseline,' if name == DEFAULT_BASELINE else ''} is "
+        f"left out: {progress}; run bench again to finish it"
+        for (data_set, name), progress in results.unfinished.items()
     ]
 
 
-def accuracy_table(results: DataSetResults, baseline: str) -> Table:
-    """Metrics and sparsity of each method, the best in bold, with marks of significance."""
+def accuracy_table(results: DataSetResults, baseline: str) -> ResultTable:
+    """Build the table of metrics and sparsity of each method, the best in bold, with significance marks."""
     rows = {name: result.to_row() for name, result in results.results.items()}
     best = {metric: max(row[metric] for row in rows.values()) for metric in TABLE_METRICS}
     best |= {name: np.nanmin([row[name] for row in rows.values()] + [np.inf]) for name in SPARSITIES}
@@ -161,55 +158,59 @@ def accuracy_table(results: DataSetResults, baseline: str) -> Table:
     def cells(name: str) -> tuple[Cell, ...]:
         row, spread = rows[name], results.results[name].spread()
         values = [
-            number(row[m], best=best[m], marks=marks.get((name, m), ""), spread=spread.get(m))
+            number_cell(row[m], best=best[m], marks=marks.get((name, m), ""), spread=spread.get(m))
             for m in TABLE_METRICS
         ]
-        shares = [number(row[s], "{:.3f}", best=best[s], spread=spread.get(s)) for s in SPARSITIES]
-        used = number(row["n_selected"], "{:.1f}", spread=spread.get("n_selected"))
-        return (word(title(name)), *values, *shares, used)
+        shares = [number_cell(row[s], "{:.3f}", best=best[s], spread=spread.get(s)) for s in SPARSITIES]
+        used = number_cell(row["n_selected"], "{:.1f}", spread=spread.get("n_selected"))
+        return (text_cell(method_title(name)), *values, *shares, used)
 
-    columns = ("method", *(heading(m) for m in TABLE_METRICS), *SPARSITIES.values(), "features")
+    columns = ("method", *(metric_heading(m) for m in TABLE_METRICS), *SPARSITIES.values(), "features")
     profile = results.header["identity"]["profile"]
-    note = MARKS_NOTE.format(profile=profile, baseline=title(baseline))
+    note = MARKS_NOTE.format(profile=profile, baseline=method_title(baseline))
     n_seeds = sorted({result.n_seeds for result in results.results.values()} - {1})
     if n_seeds:
         note += SEEDS_NOTE.format(n_seeds=" or ".join(map(str, n_seeds)))
-    note += "".join(f" {title(name)} is left out: {why}." for name, why in results.unfinished.items())
-    return Table("accuracy", f"{results.name}: test accuracy", columns, tuple(map(cells, rows)), note)
+    unfinished = results.unfinished.items()
+    note += "".join(f" {method_title(name)} is left out: {progress}." for name, progress in unfinished)
+    return ResultTable("accuracy", f"{results.name}: test accuracy", columns, tuple(map(cells, rows)), note)
 
 
-def significance_table(results: DataSetResults, baseline: str) -> Table:
-    """Each method against the baseline: difference, relative change, wins and losses, p-values."""
+def significance_table(results: DataSetResults, baseline: str) -> ResultTable:
+    """Build the comparison with the baseline: difference, relative change, wins and losses, p-values."""
     tests = ("p (t)", "Holm (t)", "p (rand.)", "Holm (rand.)")
     columns = ("method", "metric", "difference", "change", "wins", "ties", "losses", *tests)
     rows = tuple(_significance_cells(row) for row in _against(results, baseline))
-    return Table(
+    return ResultTable(
         "significance",
-        f"{results.name}: each method against {title(baseline)}",
+        f"{results.name}: each method against {method_title(baseline)}",
         columns,
         rows,
-        f"Paired one-sided tests (better than {title(baseline)}) over the {results.n_queries} test queries "
-        "of all folds, by t and by randomisation; change: relative to the baseline's mean over them; Holm: "
-        "corrected over the methods.",
+        f"Paired one-sided tests (better than {method_title(baseline)}) over the {results.n_queries} test "
+        "queries of all folds, by t and by randomisation; change: relative to the baseline's mean over them; "
+        "Holm: corrected over the methods.",
     )
 
 
-def time_table(results: DataSetResults, baseline: str) -> Table:
-    """Seconds of the chosen fits and of the whole grids, summed over folds."""
+def time_table(results: DataSetResults, baseline: str) -> ResultTable:
+    """Build the table of seconds of the selected fits (mean over folds) and of the whole grids (sum)."""
 
     def cells(name: str, result: MethodResult) -> tuple[Cell, ...]:
         row, fits = result.to_row(), sum(len(fold.fits) for fold in results.methods[name])
-        chosen = number(row["fit_seconds"] / len(result.folds), "{:.3g}")
-        whole = (number(row["grid_seconds"], "{:.3g}"), number(row["grid_seconds"] / fits, "{:.3g}"))
-        return (word(title(name)), count(fits), chosen, *whole)
+        chosen = number_cell(row["fit_seconds"] / len(result.folds), "{:.3g}")
+        whole = (
+            number_cell(row["grid_seconds"], "{:.3g}"),
+            number_cell(row["grid_seconds"] / fits, "{:.3g}"),
+        )
+        return (text_cell(method_title(name)), count_cell(fits), chosen, *whole)
 
     columns = ("method", "fits", "chosen fit", "whole grid, all folds", "mean fit")
     rows = tuple(cells(name, result) for name, result in results.results.items())
     note = "Seconds of one process each; the chosen fit is a mean over folds."
-    return Table("times", f"{results.name}: training time", columns, rows, note)
+    return ResultTable("times", f"{results.name}: training time", columns, rows, note)
 
 
-TABLES: tuple[TableBuilder, ...] = (accuracy_table, significance_table, time_table)
+RESULT_TABLES: tuple[TableBuilder, ...] = (accuracy_table, significance_table, time_table)
 
 
 @lru_cache(maxsize=8)
@@ -224,21 +225,28 @@ def _marks(results: DataSetResults, baseline: str) -> dict[tuple[str, str], str]
 
 
 def _marks_of(row: PairedTest) -> Iterator[str]:
-    if row.p_t < LEVEL:
+    if row.p_t < SIGNIFICANCE_LEVEL:
         yield "*"
-    if row.p_randomisation < LEVEL:
+    if row.p_randomisation < SIGNIFICANCE_LEVEL:
         yield "†"
-    if max(row.p_t_holm, row.p_randomisation_holm) < LEVEL:
+    if max(row.p_t_holm, row.p_randomisation_holm) < SIGNIFICANCE_LEVEL:
         yield "‡"
 
 
 def _significance_cells(row: PairedTest) -> tuple[Cell, ...]:
-    counts = [count(value) for value in (row.wins, row.ties, row.losses)]
+    counts = [count_cell(value) for value in (row.wins, row.ties, row.losses)]
     tests = (row.p_t, row.p_t_holm, row.p_randomisation, row.p_randomisation_holm)
-    change = number(100 * row.relative_change, "{:+z.2f} %")
-    p_values = [Cell(p, f"{p:.4f}", bold=p < LEVEL) for p in tests]
-    difference = number(row.difference, "{:+z.4f}")
-    return (word(title(row.a)), word(heading(row.metric)), difference, change, *counts, *p_values)
+    change = number_cell(100 * row.relative_change, "{:+z.2f} %")
+    p_values = [Cell(p, f"{p:.4f}", bold=p < SIGNIFICANCE_LEVEL) for p in tests]
+    difference = number_cell(row.difference, "{:+z.4f}")
+    return (
+        text_cell(method_title(row.a)),
+        text_cell(metric_heading(row.metric)),
+        difference,
+        change,
+        *counts,
+        *p_values,
+    )
 
 
 ONE_LINE = str.maketrans({"\n": " ", "\r": " "})
@@ -252,38 +260,38 @@ LATEX = ONE_LINE | str.maketrans({
 })  # fmt: skip
 MARKDOWN = ONE_LINE | str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|&"})
 MARKDOWN_CELL = ONE_LINE | str.maketrans({letter: f"\\{letter}" for letter in "\\`[<|"})
-FORMULA = tuple("=+-@\t＝＋－＠")  # what a spreadsheet takes for the beginning of one
+FORMULA_STARTS = tuple("=+-@\t＝＋－＠")  # spreadsheets read text that starts with these as a formula
 
 
-def write_tables(tables: Sequence[Table], path: str | os.PathLike[str]) -> None:
-    """Write tables whole or not at all; the suffix tells the format."""
-    text = format_of(path)(tables)
+def write_tables(tables: Sequence[ResultTable], path: str | os.PathLike[str]) -> None:
+    """Write tables to a file, atomically; the suffix determines the format."""
+    text = table_format(path)(tables)
     with atomic_write(path) as file:
         file.write(text)
 
 
-def format_of(path: str | os.PathLike[str]) -> Callable[[Sequence[Table]], str]:
-    """The format that a file's suffix asks for."""
+def table_format(path: str | os.PathLike[str]) -> Callable[[Sequence[ResultTable]], str]:
+    """Return the function that formats tables for the suffix of a file."""
     suffix = Path(path).suffix.lower()
     if suffix not in TABLE_FORMATS:
         raise DataError(path, None, f"must end in one of {', '.join(TABLE_FORMATS)}")
     return TABLE_FORMATS[suffix]
 
 
-def markdown(tables: Sequence[Table]) -> str:
-    """GitHub's pipe tables, the best values in bold."""
+def markdown(tables: Sequence[ResultTable]) -> str:
+    """Format tables as GitHub pipe tables, the best values in bold."""
     return "\n\n".join(_markdown_table(table) for table in tables if table.rows) + "\n"
 
 
-def latex(tables: Sequence[Table]) -> str:
-    """booktabs tables, to be included in a paper."""
+def latex(tables: Sequence[ResultTable]) -> str:
+    """Format tables with booktabs, for inclusion in a paper."""
     return "% needs \\usepackage{booktabs}\n" + "\n\n".join(_latex_table(t) for t in tables if t.rows) + "\n"
 
 
-def csv_text(tables: Sequence[Table]) -> str:
-    """One line per cell: table, row, column, value, best, marks, spread; values in full precision.
+def csv_text(tables: Sequence[ResultTable]) -> str:
+    """Format tables with one line per cell: table, title, row, column, value, best, marks, spread.
 
-    Text that a spreadsheet would take for a formula has an apostrophe in front, which makes it text there.
+    Values have full precision. Text that a spreadsheet would read as a formula starts with an apostrophe.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -292,25 +300,25 @@ def csv_text(tables: Sequence[Table]) -> str:
         for number, row in enumerate(table.rows, start=1):
             for column, cell in zip(table.columns, row, strict=True):
                 value, spread = ("" if v is None else v for v in (cell.value, cell.spread))
-                place = [table.name, table.title, number, column]
-                writer.writerow(map(_as_text, [*place, value, int(cell.bold), cell.marks, spread]))
+                position = [table.name, table.title, number, column]
+                writer.writerow(map(_csv_value, [*position, value, int(cell.bold), cell.marks, spread]))
     return text.getvalue()
 
 
-def _as_text(value: object) -> object:
-    """Text that stays on its line, which csv does not see to for a carriage return, and is no formula."""
+def _csv_value(value: object) -> object:
+    """Put text on one line (csv does not quote carriage returns), and escape formulas."""
     if not isinstance(value, str):
         return value
     line = value.translate(ONE_LINE)
-    return f"'{line}" if line.startswith(FORMULA) else line
+    return f"'{line}" if line.startswith(FORMULA_STARTS) else line
 
 
-def json_text(tables: Sequence[Table]) -> str:
-    """A list of tables; values in full precision."""
+def json_text(tables: Sequence[ResultTable]) -> str:
+    """Format tables as a JSON list; values have full precision."""
     return json.dumps([json_table(table) for table in tables], ensure_ascii=False, indent=1) + "\n"
 
 
-TABLE_FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
+TABLE_FORMATS: dict[str, Callable[[Sequence[ResultTable]], str]] = {
     ".md": markdown,
     ".tex": latex,
     ".csv": csv_text,
@@ -318,7 +326,7 @@ TABLE_FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
 }
 
 
-def _markdown_table(table: Table) -> str:
+def _markdown_table(table: ResultTable) -> str:
     rule = ["---:" if right else "---" for right in table.numeric_columns]
     columns = [column.translate(MARKDOWN_CELL) for column in table.columns]
     lines = [columns, rule, *([_markdown_cell(cell) for cell in row] for row in table.rows)]
@@ -332,7 +340,7 @@ def _markdown_cell(cell: Cell) -> str:
     return f"**{text}**" if cell.bold else text
 
 
-def _latex_table(table: Table) -> str:
+def _latex_table(table: ResultTable) -> str:
     lines = [
         r"\begin{table}\centering",
         rf"\caption{{{table.title.translate(LATEX)}. {table.note.translate(LATEX)}}}",
@@ -352,8 +360,8 @@ def _latex_cell(cell: Cell) -> str:
     return (rf"\textbf{{{text}}}" if cell.bold else text) + (f"$^{{{marks}}}$" if marks else "")
 
 
-def json_table(table: Table) -> dict[str, object]:
-    """Plain data for JSON."""
+def json_table(table: ResultTable) -> dict[str, object]:
+    """Return a table as plain data for JSON."""
     rows = [
         [
             {"value": c.value, "text": c.text, "best": c.bold, "marks": c.marks}

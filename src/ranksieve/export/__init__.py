@@ -1,4 +1,4 @@
-"""Models in the formats of search engines. One file and one line here adds a target."""
+"""Export of models to search engines. A new target is one module and one line in EXPORTS."""
 
 from __future__ import annotations
 
@@ -13,43 +13,46 @@ from typing import TYPE_CHECKING, Any
 from ranksieve._util.files import atomic_write
 from ranksieve.errors import lookup
 from ranksieve.export.base import FILE_NAME, Maker, NameRule, Product, Target, paths_of
-from ranksieve.export.elasticsearch import MODEL_NAME, RESCORED, learning_to_rank_plugin
-from ranksieve.export.hybrid import WINDOW, elasticsearch_linear, mongodb, opensearch_hybrid, sub_queries
+from ranksieve.export.elasticsearch import MODEL_NAME, RESCORE_WINDOW, learning_to_rank_plugin
+from ranksieve.export.hybrid import (
+    HYBRID_WINDOW,
+    elasticsearch_linear,
+    mongodb,
+    opensearch_hybrid,
+    sub_queries,
+)
 from ranksieve.export.lucene import feature_list
 from ranksieve.export.onnx_graph import onnx
 from ranksieve.export.painless import painless_script
 from ranksieve.export.plain_files import json_model, python, ranklib
 from ranksieve.export.qdrant import qdrant
 from ranksieve.export.solr import solr
-from ranksieve.export.vespa import PROFILE_NAME, RERANKED, vespa
+from ranksieve.export.vespa import PROFILE_NAME, VESPA_RERANK_COUNT, vespa
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
     from ranksieve.model.linear import FittedRanker, LinearModel
 
-NAMED = frozenset({"name", "names"})
-WINDOWED = NAMED | {"window"}
+NAME_OPTIONS = frozenset({"name", "names"})
+WINDOW_OPTIONS = NAME_OPTIONS | {"window"}
 
 
 def _plugin(make: Maker, rule: NameRule) -> Target:
-    """A learning-to-rank plugin."""
-    return Target(make, NAMED | {"featureset", "sample", "store"}, True, feature_list, rule)
+    return Target(make, NAME_OPTIONS | {"featureset", "sample", "store"}, True, feature_list, rule)
 
 
 def _hybrid(make: Maker, rule: NameRule) -> Target:
-    """A weighted sum of sub-queries."""
-    return Target(make, WINDOWED | {"featureset"}, True, sub_queries, rule, WINDOW)
+    return Target(make, WINDOW_OPTIONS | {"featureset"}, True, sub_queries, rule, HYBRID_WINDOW)
 
 
 def _script(engine: str) -> Target:
     make = partial(painless_script, engine=engine)
-    return Target(make, WINDOWED, folder=True, model_name=MODEL_NAME, window=RESCORED)
+    return Target(make, WINDOW_OPTIONS, folder=True, model_name=MODEL_NAME, window=RESCORE_WINDOW)
 
 
 def _vespa(phase: str) -> Target:
-    """A later phase, which takes a part of the documents."""
     make = partial(vespa, phase=phase)
-    return Target(make, WINDOWED, folder=True, model_name=PROFILE_NAME, window=RERANKED)
+    return Target(make, WINDOW_OPTIONS, folder=True, model_name=PROFILE_NAME, window=VESPA_RERANK_COUNT)
 
 
 EXPORTS: dict[str, Target] = {
@@ -61,20 +64,20 @@ EXPORTS: dict[str, Target] = {
     "elasticsearch_linear": _hybrid(elasticsearch_linear, MODEL_NAME),
     "opensearch_hybrid": _hybrid(opensearch_hybrid, MODEL_NAME),
     "mongodb": _hybrid(mongodb, FILE_NAME),
-    "qdrant": Target(qdrant, WINDOWED, folder=True, window=WINDOW),
-    "vespa": Target(vespa, NAMED, folder=True, model_name=PROFILE_NAME),
+    "qdrant": Target(qdrant, WINDOW_OPTIONS, folder=True, window=HYBRID_WINDOW),
+    "vespa": Target(vespa, NAME_OPTIONS, folder=True, model_name=PROFILE_NAME),
     "vespa_second_phase": _vespa("second"),
     "vespa_global_phase": _vespa("global"),
-    "ranklib": Target(ranklib, NAMED),
-    "onnx": Target(onnx, NAMED | {"dtype"}),
+    "ranklib": Target(ranklib, NAME_OPTIONS),
+    "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}),
     "json": Target(json_model, frozenset({"name"})),
-    "python": Target(python, NAMED),
+    "python": Target(python, NAME_OPTIONS),
 }
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, what differs from the model, and the commands that load it."""
+    """Files that were written, notes on differences from the model, and the commands that load the files."""
 
     files: tuple[Path, ...]
     notes: tuple[str, ...]
@@ -96,8 +99,8 @@ def export_model(
 ) -> Exported:
     """Write a model for a search engine: ``rs.export_model(model, "solr", "out")``.
 
-    What the format cannot say is refused with the reason, before anything is written. Each file appears whole
-    or not at all.
+    A model that the format cannot represent is refused before anything is written. Each file is written
+    atomically.
 
     Parameters
     ----------
@@ -105,59 +108,59 @@ def export_model(
     target : str
         A name of ``EXPORTS``: elasticsearch, opensearch, solr, vespa, ranklib, onnx, json, python, …
     path : path
-        The folder to write to, made if need be, or the file for a target that is one file.
+        The folder to write to, created if necessary, or the file if the target is a single file.
     name : str, optional
-        The model's name in the engine; default "ranker".
+        Name of the model in the engine; default "ranker".
     names : mapping, optional
-        From our feature names to the engine's.
+        Maps feature names of the model to those of the engine.
     featureset : object, optional
-        The engine's own definitions of all features, as parsed JSON; what the model does not use is left out.
-        For a hybrid search an object from feature names to queries will do.
+        The engine's definitions of all features, as parsed JSON; those that the model does not use are left
+        out. For hybrid search, a mapping of feature names to queries.
     sample : Dataset, optional
-        Documents that show how low scores get, for engines that take no negative score.
+        Documents from which to estimate the lowest score, for engines that reject negative scores.
     store : str, optional
         The engine's feature store.
     dtype : "float32" or "float64", optional
-        Numbers of an ONNX graph.
+        Number type of an ONNX graph.
     window : int, optional
-        How many of the first documents are scored again, or returned by each sub-query.
+        Number of top documents that are rescored, or returned by each sub-query.
     """
-    given = {"name": name, "names": names, "featureset": featureset, "sample": sample, "store": store}
-    given |= {"dtype": dtype, "window": window}
-    options = {option: value for option, value in given.items() if value is not None}
+    arguments = {"name": name, "names": names, "featureset": featureset, "sample": sample, "store": store}
+    arguments |= {"dtype": dtype, "window": window}
+    options = {option: value for option, value in arguments.items() if value is not None}
     return write_export(make_export(model, target, options), target, path)
 
 
 def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping[str, Any]) -> Product:
-    """The files of an export in memory."""
-    from ranksieve.model.linear import linear_model
+    """Make the files of an export in memory."""
+    from ranksieve.model.linear import as_linear_model
 
     entry = lookup(EXPORTS, target, "target")
     chosen = entry.options(target, options)
-    return entry.make(linear_model(model, "so it has no weights to export"), chosen)
+    return entry.make(as_linear_model(model, "so it has no weights to export"), chosen)
 
 
 def write_export(product: Product, target: str, path: str | os.PathLike[str]) -> Exported:
     """Write the files of an export."""
-    place = Path(path)
-    contents = paths_of(product, EXPORTS[target], place)
+    output = Path(path)
+    contents = paths_of(product, EXPORTS[target], output)
     for file in contents:
-        if file != place and file.is_symlink():
-            reason = "is a link, but an export writes into its folder only; remove the link"
+        if file != output and file.is_symlink():
+            reason = "is a symbolic link, and an export writes only into its folder; remove the link"
             raise OSError(errno.ELOOP, reason, str(file))
     if EXPORTS[target].folder:
-        _make_folder(place)
+        _make_folder(output)
     for file, content in contents.items():
         with atomic_write(file, "wb") as stream:
             stream.write(content.encode() if isinstance(content, str) else content)  # type: ignore[arg-type]
-    return Exported(tuple(contents), product.notes, product.load(str(place)))
+    return Exported(tuple(contents), product.notes, product.load(str(output)))
 
 
-def _make_folder(place: Path) -> None:
-    if place.exists() and not place.is_dir():
-        reason = "is a file, but this export writes several files; name a folder"
-        raise OSError(errno.ENOTDIR, reason, str(place))
-    place.mkdir(exist_ok=True)
+def _make_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        reason = "is a file, but this export writes several files; give a folder"
+        raise OSError(errno.ENOTDIR, reason, str(folder))
+    folder.mkdir(exist_ok=True)
 
 
 __all__ = ["EXPORTS", "Exported", "export_model", "make_export", "paths_of", "write_export"]

@@ -10,18 +10,18 @@ import numpy as np
 
 from ranksieve._types import AnyArray
 from ranksieve._version import __version__
-from ranksieve.errors import how_to_install, lookup, safe
+from ranksieve.errors import how_to_install, lookup, printable
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
     Product,
-    columnwise,
+    centre_and_scale,
     engine_names,
-    exportable,
-    fills_of,
+    fill_values,
     float32,
-    names_read,
+    prepare_for_export,
     scale32,
+    source_names,
     weight32,
 )
 
@@ -29,29 +29,28 @@ if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
-EXTRA = f"ONNX files need the package onnx: {how_to_install('onnx')}"
 PRECISIONS = {name: np.dtype(name) for name in ("float32", "float64")}
 Step = tuple[str, list[str], str]  # operation, inputs, output
 
 
 def onnx(model: LinearModel, options: Options) -> Product:
-    """Input ``features`` (documents × features in use), output ``scores`` (documents).
+    """A graph with input ``features`` (documents × features in use) and output ``scores`` (documents).
 
-    The names of the input's columns are in the metadata under ``features``, as JSON.
+    The names of the input columns are in the metadata under ``features``, as JSON.
     """
-    model = exportable(model, "ONNX", indicators=True)
-    names = engine_names(names_read(model), options.names, ANY_NAME, "ONNX")
+    model = prepare_for_export(model, "ONNX", indicators=True)
+    names = engine_names(source_names(model), options.names, ANY_NAME, "ONNX")
     dtype = lookup(PRECISIONS, options.dtype, "dtype")
     if dtype == np.float32:
         _check_float32(model)
-    graph = _serialised(model, names, options.name, dtype)
+    graph = _serialise(model, names, options.name, dtype)
     return Product({f"{options.name}.onnx": graph})
 
 
 def _check_float32(model: LinearModel) -> None:
-    for term, centre, scale in zip(model.terms, *columnwise(model), strict=True):
+    for term, centre, scale in zip(model.terms, *centre_and_scale(model), strict=True):
         weight32(term.weight, term.name)
-        float32(centre, f"the centre of {safe(term.name)}")
+        float32(centre, f"the centre of {printable(term.name)}")
         scale32(scale, term.name)
     float32(model.intercept, "the intercept")
     for mean in model.preparation.missing.means:
@@ -59,31 +58,31 @@ def _check_float32(model: LinearModel) -> None:
 
 
 def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:
-    """[Where(IsNaN(x), fill, x)] → [(x − centre) / scale] → x·w → + intercept, and the constants of it.
+    """[Where(IsNaN(x), fill, x)] → [(x − centre) / scale] → x·w → + intercept, and its constants.
 
-    The value of an indicator is 1 where its feature is missing, else 0·x.
+    An indicator is 1 where its feature is missing, else 0·x.
     """
     steps: list[Step] = []
     constants: dict[str, AnyArray] = {"weights": model.weights, "intercept": np.array(model.intercept)}
     x = "features"
     if model.preparation.fills:
-        about, value = model.preparation.missing.indicators, x
-        if about:
-            constants["counts"] = np.array([float(name not in about) for name in model.names])
+        indicators, value = model.preparation.missing.indicators, x
+        if indicators:
+            constants["counts"] = np.array([float(name not in indicators) for name in model.names])
             steps, value = [("Mul", [x, "counts"], "counted")], "counted"
-        constants["fill"] = np.array(fills_of(model) if model.preparation.missing.learns else [0.0])
+        constants["fill"] = np.array(fill_values(model) if model.preparation.missing.learns else [0.0])
         steps += [("IsNaN", [x], "holes"), ("Where", ["holes", "fill", value], "filled")]
         x = "filled"
     if model.preparation.normalisation.learns:
-        constants["centre"], constants["scale"] = columnwise(model)
+        constants["centre"], constants["scale"] = centre_and_scale(model)
         steps += [("Sub", [x, "centre"], "centred"), ("Div", ["centred", "scale"], "scaled")]
         x = "scaled"
     return [*steps, ("MatMul", [x, "weights"], "sum"), ("Add", ["sum", "intercept"], "scores")], constants
 
 
-def _serialised(model: LinearModel, names: list[str], title: str, dtype: np.dtype[Any]) -> bytes:
+def _serialise(model: LinearModel, names: list[str], title: str, dtype: np.dtype[Any]) -> bytes:
     if find_spec("onnx") is None:
-        raise ImportError(EXTRA)
+        raise ImportError(f"ONNX files require the package onnx: {how_to_install('onnx')}")
     from onnx import checker, helper, numpy_helper
 
     steps, constants = _steps(model)

@@ -11,41 +11,40 @@ from ranksieve.export.base import (
     Product,
     as_json,
     engine_names,
-    exportable,
-    fills_of,
-    names_read,
-    unfit,
+    fill_values,
+    not_exportable,
+    prepare_for_export,
+    source_names,
 )
 from ranksieve.export.elasticsearch import ADDRESS
-from ranksieve.export.lucene import curl, rescored
+from ranksieve.export.lucene import USER_QUERY, curl, rescore_query
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
-SCORE = "_score"
 FUNCTIONS = {"log1p": "Math.log1p", "ln": "Math.log", "sqrt": "Math.sqrt"}
 CALL = re.compile(rf"({'|'.join(FUNCTIONS)})\((.+)\)")
 POSITIVE = "return s < 0 ? 1 / (1 - s) : 1 + s;"
-MOST_CHARACTERS = 65_535  # script.max_size_in_bytes by default
+MAX_SCRIPT_BYTES = 65_535  # default of script.max_size_in_bytes
 
 
 def painless_script(model: LinearModel, options: Options, engine: str) -> Product:
-    """A stored script and an example query: the score s made positive by 1 + s, or 1 / (1 − s) below 0.
+    """A stored script and an example query: a score s becomes 1 + s, or 1 / (1 − s) if it is negative.
 
-    Engines refuse a search as soon as one score is negative, and what documents hold has no lower bound: no
-    constant is large enough for sure. The map rises everywhere and is positive everywhere, and in float32 it
-    tells negative scores apart as well as it does positive ones (1 / (1 − s) has the relative error of s),
-    where exp or a logistic function would make many of them equal.
+    Engines reject a search if any score is negative, and field values are unbounded, so no constant shift is
+    safe. This map is increasing and positive, and in float32 it resolves negative scores as well as positive
+    ones (1 / (1 − s) has the relative error of s); exp or a logistic function would map many to the same
+    number.
     """
-    source = _source(exportable(model, engine, indicators=True), options, engine)
-    match = {"match": {"YOUR_FIELD": "WORDS OF THE USER"}}  # inside too, for its ``_score``
+    source = _source(prepare_for_export(model, engine, indicators=True), options, engine)
+    match = {"match": {"YOUR_FIELD": USER_QUERY}}  # also inside script_score, which needs its ``_score``
     script_score = {"script_score": {"query": match, "script": {"id": options.name}}}
     files = {
         "script.json": as_json({"script": {"lang": "painless", "source": source}}),
-        "query.json": as_json(rescored(match, options.window, script_score)),
+        "query.json": as_json(rescore_query(match, options.window, script_score)),
     }
     note = (
-        f"A score s of the model becomes 1 + s, or 1 / (1 - s) if it is negative, because {engine} takes no "
+        f"A score s of the model becomes 1 + s, or 1 / (1 - s) if it is negative, because {engine} rejects "
         "negative scores; the ranking is the same."
     )
     return Product(
@@ -59,32 +58,32 @@ def painless_script(model: LinearModel, options: Options, engine: str) -> Produc
 
 
 def _source(model: LinearModel, options: Options, engine: str) -> str:
-    folded, about = model.folded(), model.preparation.missing.indicators
-    names = engine_names(names_read(model), options.names, ANY_NAME, engine)
-    fills = fills_of(model) or [0.0] * len(names)
+    folded, indicators = model.folded(), model.preparation.missing.indicators
+    names = engine_names(source_names(model), options.names, ANY_NAME, engine)
+    fills = fill_values(model) or [0.0] * len(names)
     lines = [f"double s = {folded.intercept!r};"]
     for name, term, fill in zip(names, folded.terms, fills, strict=True):
-        value = _value(name, fill, is_indicator=term.name in about)
+        value = _value(name, fill, is_indicator=term.name in indicators)
         lines.append(f"s += {term.weight!r} * {value};")
     source = "\n".join([*lines, POSITIVE])
-    if len(source.encode()) > MOST_CHARACTERS:
-        raise unfit(
-            f"the script of {len(names)} features has {len(source.encode())} bytes, but {engine} takes "
-            f"at most {MOST_CHARACTERS}; fit with a smaller `max_features`"
+    if len(source.encode()) > MAX_SCRIPT_BYTES:
+        raise not_exportable(
+            f"the script of {len(names)} features has {len(source.encode())} bytes, but {engine} accepts "
+            f"at most {MAX_SCRIPT_BYTES}; fit with a smaller `max_features`"
         )
     return source
 
 
 def _value(name: str, fill: float, is_indicator: bool) -> str:
-    """A feature in Painless: the score of the query, or the value of a field, or a function of it."""
-    if name == SCORE:
-        return "0.0" if is_indicator else SCORE
+    """Painless expression of a feature: the query's score, the value of a field, or a function of it."""
+    if name == "_score":
+        return "0.0" if is_indicator else name
     call = CALL.fullmatch(name)
-    field = f"doc[{quoted(call[2] if call else name)}]"
+    field = f"doc[{string_literal(call[2] if call else name)}]"
     present = f"{FUNCTIONS[call[1]]}({field}.value)" if call else f"{field}.value"
     return f"({field}.size() == 0 ? {fill!r} : {'0.0' if is_indicator else present})"
 
 
-def quoted(name: str) -> str:
-    """Text as a literal of Painless, which knows the escapes of the quote and of the backslash only."""
+def string_literal(name: str) -> str:
+    """Painless string literal; its only escapes are those of the quote and the backslash."""
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

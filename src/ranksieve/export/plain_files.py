@@ -1,4 +1,4 @@
-"""Formats of one text file: a Python module that needs nothing but Python, our model file, RankLib's text."""
+"""Single-file formats: a Python module without dependencies, the ranksieve model file, RankLib text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ranksieve.export.base import (
     Options,
     Product,
     as_json,
-    columnwise,
-    constant_left_out,
+    centre_and_scale,
     engine_names,
-    exportable,
-    fills_of,
-    names_read,
-    warn_of_means,
+    fill_values,
+    intercept_note,
+    prepare_for_export,
+    source_names,
+    warn_about_means,
 )
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ from math import isnan
 
 INTERCEPT = $intercept
 
-# name: (weight, centre, scale, what replaces a missing value; None: it must be there)
+# name: (weight, centre, scale, value if it is missing; None: it is required)
 FEATURES: dict[str, tuple[float, float, float, float | None]] = {
 $features
 }
 $indicators
 
 def score(features: Mapping[str, float]) -> float:
-    """The score of a document with these values; the higher, the better."""
+    """Return the score of a document from its feature values; higher is better."""
     total = 0.0
     for name, (weight, centre, scale, default) in FEATURES.items():
         value = features.get(name)
@@ -56,13 +56,13 @@ $present        total += weight * ((value - centre) / scale)
 
 
 def rank(documents: Iterable[Mapping[str, float]]) -> list[Mapping[str, float]]:
-    """Documents, best first; equal scores keep their order."""
+    """Return the documents, best first; ties keep their order."""
     return sorted(documents, key=score, reverse=True)
 ''')
 
 
 INDICATORS = """
-# features of which counts only whether they are missing: 1 if they are, else 0
+# missing-value indicators: 1 if the feature is missing, else 0
 INDICATORS = {names!r}
 """
 PRESENT = """\
@@ -72,48 +72,48 @@ PRESENT = """\
 
 
 def python(model: LinearModel, options: Options) -> Product:
-    """A module with ``score`` and ``rank``, whose scores are the model's to the last bit."""
-    model = exportable(model, "a Python function of one document", indicators=True)
-    names, about = names_read(model), model.preparation.missing.indicators
+    """A module with ``score`` and ``rank``; scores are bit-identical to the model's."""
+    model = prepare_for_export(model, "a Python function of one document", indicators=True)
+    names, indicators = source_names(model), model.preparation.missing.indicators
     names = engine_names(names, options.names, ANY_NAME, "Python")
-    centre, scale = columnwise(model)
-    fills: list[float] | list[None] = fills_of(model) or [None] * len(model.terms)
+    centre, scale = centre_and_scale(model)
+    fills: list[float] | list[None] = fill_values(model) or [None] * len(model.terms)
     rows = zip(names, model.weights.tolist(), centre.tolist(), scale.tolist(), fills, strict=True)
-    marked = [name for name, term in zip(names, model.terms, strict=True) if term.name in about]
+    indicator_names = [name for name, term in zip(names, model.terms, strict=True) if term.name in indicators]
     text = MODULE.substitute(
         name=options.name,
         version=__version__,
         intercept=repr(model.intercept),
         features="\n".join(f"    {name!r}: {tuple(numbers)!r}," for name, *numbers in rows),
-        indicators=INDICATORS.format(names=marked) if marked else "",
-        present=PRESENT if marked else "",
+        indicators=INDICATORS.format(names=indicator_names) if indicator_names else "",
+        present=PRESENT if indicator_names else "",
     )
     return Product({f"{options.name}.py": text})
 
 
-WHOLE = NameRule(r"[^\ud800-\udfff]*", "half of a character is no text")
+WELL_FORMED = NameRule(r"[^\ud800-\udfff]*", "a name must not contain an unpaired surrogate")
 
 
 def json_model(model: LinearModel, options: Options) -> Product:
-    """The file that :meth:`LinearModel.save` writes: everything, also what no engine can say."""
-    engine_names(model.names, {}, WHOLE, "JSON", "rename it in the data")
+    """The file that :meth:`LinearModel.save` writes, which represents every model."""
+    engine_names(model.names, {}, WELL_FORMED, "JSON", "rename it in the data")
     return Product({f"{options.name}.json": as_json(model.to_dict())})
 
 
-FEATURE_ID = NameRule(r"[1-9][0-9]{0,8}", "RankLib numbers features from 1")
+FEATURE_ID = NameRule(r"[1-9][0-9]{0,8}", "RankLib names features by their number, from 1")
 
 
 def ranklib(model: LinearModel, options: Options) -> Product:
-    """One line of ``id:weight`` under the heading of Coordinate Ascent, the plain linear model.
+    """One line of ``id:weight``, with the header of Coordinate Ascent, RankLib's linear model.
 
-    A feature's number is its column in the training data, from 1, unless ``names`` gives another. Scores lack
-    the constant of intercept and normalisation, which the format cannot hold.
+    The number of a feature is its column in the training data, from 1, unless ``names`` overrides it. The
+    format has no constant, so scores lack that of the intercept and of normalisation.
     """
-    model = exportable(model, "RankLib")
-    warn_of_means(model, "RankLib")
+    model = prepare_for_export(model, "RankLib")
+    warn_about_means(model, "RankLib")
     folded = model.folded()
     columns = {term.name: str(term.index + 1) for term in model.terms}
     numbers = engine_names(model.names, {**columns, **options.names}, FEATURE_ID, "RankLib")
     pairs = " ".join(f"{number}:{term.weight!r}" for number, term in zip(numbers, folded.terms, strict=True))
     text = f"## Coordinate Ascent\n## Exported by ranksieve {__version__}\n{pairs}\n"
-    return Product({f"{options.name}.txt": text}, constant_left_out(folded.intercept, "RankLib's format"))
+    return Product({f"{options.name}.txt": text}, intercept_note(folded.intercept, "RankLib's format"))

@@ -1,4 +1,4 @@
-"""Qdrant's formula: a weighted sum of scores of searches and of values in the payload."""
+"""Qdrant's formula query: a weighted sum of search scores and payload values."""
 
 from __future__ import annotations
 
@@ -11,54 +11,54 @@ from ranksieve.export.base import (
     Product,
     as_json,
     engine_names,
-    exportable,
-    fills_of,
+    fill_values,
+    prepare_for_export,
 )
-from ranksieve.export.hybrid import SHOWN
+from ranksieve.export.hybrid import RESULT_SIZE
 from ranksieve.export.lucene import curl
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
-SCORE = r"\$score(\[(\d{1,3})\])?"
+SEARCH_SCORE = r"\$score(\[(\d{1,3})\])?"
 KEY = r'([\w-]+|"[^"\\\x00-\x1f]+")(\[\d*\])*'
 VARIABLE = NameRule(
-    rf"{SCORE}|{KEY}(\.{KEY})*",
-    "it is neither the score of a search ($score, $score[1]) nor a key of the payload, such as clicks, "
+    rf"{SEARCH_SCORE}|{KEY}(\.{KEY})*",
+    "a name must be the score of a search ($score, $score[1]) or a key of the payload, such as clicks, "
     'shop.clicks or "clicks per day"',
 )
 
 
 def qdrant(model: LinearModel, options: Options) -> Product:
-    """A query whose formula is the model, with what stands for a missing value as its defaults."""
-    model = exportable(model, "Qdrant's formula")
+    """A query whose formula is the model, with the values for missing features as its defaults."""
+    model = prepare_for_export(model, "Qdrant's formula")
     folded, window = model.folded(), options.window
     advice = "map every feature with `names`"
     names = engine_names(folded.names, options.names, VARIABLE, "Qdrant", advice)
     constant = [folded.intercept] if folded.intercept else []
     products = [{"mult": [term.weight, name]} for term, name in zip(folded.terms, names, strict=True)]
-    fills = fills_of(model) or [0.0] * len(names)
+    fills = fill_values(model) or [0.0] * len(names)
     query = {
         "prefetch": [_search(window)] * _n_searches(names),
         "query": {
             "formula": {"sum": [*products, *constant]},
             "defaults": dict(zip(names, fills, strict=True)),
         },
-        "limit": min(SHOWN, window),
+        "limit": min(RESULT_SIZE, window),
     }
     address = "http://localhost:6333/collections/YOUR_COLLECTION/points/query"
     return Product(
         {f"{options.name}.json": as_json(query)},
-        (f"The formula is computed for the first {window} points of each search under prefetch.",),
+        (f"The formula is computed for the top {window} points of each search in prefetch.",),
         lambda folder: (curl("POST", address, folder, f"{options.name}.json"),),
     )
 
 
 def _n_searches(names: list[str]) -> int:
-    """As many as there are scores in use; one that finds the points if there are none."""
-    scores = [found for name in names if (found := re.fullmatch(SCORE, name))]
-    return 1 + max((int(found[2] or 0) for found in scores), default=0)
+    """Number of searches: one per score in use, at least one."""
+    scores = [match for name in names if (match := re.fullmatch(SEARCH_SCORE, name))]
+    return 1 + max((int(match[2] or 0) for match in scores), default=0)
 
 
 def _search(window: int) -> dict[str, Any]:
-    return {"query": "VECTOR OF THE QUERY", "using": "YOUR_VECTOR", "limit": window}
+    return {"query": "QUERY_VECTOR", "using": "YOUR_VECTOR", "limit": window}

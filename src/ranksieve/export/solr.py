@@ -8,14 +8,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ranksieve.export.base import FILE_NAME, Options, Product, as_json
-from ranksieve.export.lucene import LuceneTerm, Normaliser, curl, feature_list, lucene_terms, trimmed
+from ranksieve.export.lucene import (
+    USER_QUERY,
+    LuceneTerm,
+    Normaliser,
+    curl,
+    feature_list,
+    lucene_terms,
+    trim_features,
+)
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 DEFAULT_STORE = "_DEFAULT_"
-RERANKED = 1000
-PACKAGE = "org.apache.solr.ltr"
+SOLR_RERANK_DOCS = 1000
+SOLR_PACKAGE = "org.apache.solr.ltr"
 
 
 def solr(model: LinearModel, options: Options) -> Product:
@@ -26,8 +34,8 @@ def solr(model: LinearModel, options: Options) -> Product:
     files = {"model.json": as_json(_model(terms, options.name, store))}
     features: list[dict[str, Any]] = []
     if options.featureset is not None:
-        kept = trimmed(feature_list(options.featureset), [term.name for term in terms])
-        features = [{**feature, "store": store} for feature in kept]
+        used = trim_features(feature_list(options.featureset), [term.name for term in terms])
+        features = [{**feature, "store": store} for feature in used]
         files["features.json"] = as_json(features)
     files["query.json"] = as_json(_query(options.name, features))
     return Product(files, notes, lambda folder: _load(folder, bool(features)))
@@ -35,7 +43,7 @@ def solr(model: LinearModel, options: Options) -> Product:
 
 def _model(terms: Sequence[LuceneTerm], name: str, store: str) -> dict[str, Any]:
     return {
-        "class": f"{PACKAGE}.model.LinearModel",
+        "class": f"{SOLR_PACKAGE}.model.LinearModel",
         "name": name,
         "store": store,
         "features": [_feature(term) for term in terms],
@@ -47,23 +55,23 @@ def _feature(term: LuceneTerm) -> dict[str, Any]:
     return {"name": term.name} | ({} if term.normaliser is None else {"norm": _norm(term.normaliser)})
 
 
-def _norm(given: Normaliser) -> dict[str, Any]:
-    """Numbers as text: Solr's setters take them so."""
-    if given.kind == "standard":
-        kind, params = "StandardNormalizer", {"avg": repr(given.centre), "std": repr(given.scale)}
+def _norm(normaliser: Normaliser) -> dict[str, Any]:
+    """Numbers are strings, because Solr's setters take strings."""
+    if normaliser.kind == "standard":
+        kind, params = "StandardNormalizer", {"avg": repr(normaliser.centre), "std": repr(normaliser.scale)}
     else:
-        kind, params = "MinMaxNormalizer", {"min": repr(given.centre), "max": repr(given.greatest)}
-    return {"class": f"{PACKAGE}.norm.{kind}", "params": params}
+        kind, params = "MinMaxNormalizer", {"min": repr(normaliser.centre), "max": repr(normaliser.maximum)}
+    return {"class": f"{SOLR_PACKAGE}.norm.{kind}", "params": params}
 
 
-def _query(name: str, features: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Rerank the first hits; ``efi`` are the parameters that features ask for as ${…}."""
-    asked = dict.fromkeys(re.findall(r"\$\{(\w+)\}", json.dumps(features, ensure_ascii=False)))
-    information = "".join(f" efi.{word}='WORDS OF THE USER'" for word in asked or ["user_query"])
+def _query(model_name: str, features: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rerank the top hits; ``efi`` are the parameters that features use as ${…}."""
+    parameters = dict.fromkeys(re.findall(r"\$\{(\w+)\}", json.dumps(features, ensure_ascii=False)))
+    information = "".join(f" efi.{name}='{USER_QUERY}'" for name in parameters or ["user_query"])
     return {
-        "query": "WORDS OF THE USER",
+        "query": USER_QUERY,
         "fields": "id,score",
-        "params": {"rq": f"{{!ltr model={name} reRankDocs={RERANKED}{information}}}"},
+        "params": {"rq": f"{{!ltr model={model_name} reRankDocs={SOLR_RERANK_DOCS}{information}}}"},
     }
 
 

@@ -1,4 +1,4 @@
-"""A Vespa rank profile, whose model is its first, second or global phase."""
+"""A Vespa rank profile with the model in its first, second or global phase."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from ranksieve.export.base import (
     Product,
     as_json,
     engine_names,
-    exportable,
-    told_apart,
-    warn_of_means,
+    make_unique,
+    prepare_for_export,
+    warn_about_means,
 )
+from ranksieve.export.lucene import USER_QUERY
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel, Term
 
 PROFILE_NAME = NameRule(
-    r"[A-Za-z_][A-Za-z0-9_-]*", "a rank profile has letters, digits, _ and - and begins with a letter or _"
+    r"[A-Za-z_][A-Za-z0-9_-]*",
+    "the name of a rank profile must consist of letters, digits, _ and -, and begin with a letter or _",
 )
 REFERENCE = r"(?!(?:true|false|if|in)\b)[A-Za-z_][A-Za-z0-9_@$]*"
 QUOTED = r'"[^"\\{}#\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]*"'
@@ -33,44 +35,46 @@ ARGUMENTS = rf"\({PART}(\({PART}\){PART})*\)"
 OUTPUTS = r"(\.[A-Za-z0-9_]+)*"
 MAPPED_NAME = NameRule(
     f"{REFERENCE}({ARGUMENTS})?{OUTPUTS}",
-    "it is not a Vespa rank feature or function, such as bm25(title) or fieldMatch(title).proximity",
+    "a name must be a Vespa rank feature or function, such as bm25(title) or fieldMatch(title).proximity",
 )
-OWN_NAME = NameRule(f"{REFERENCE}{ARGUMENTS}{OUTPUTS}", MAPPED_NAME.words)
+UNMAPPED_NAME = NameRule(f"{REFERENCE}{ARGUMENTS}{OUTPUTS}", MAPPED_NAME.description)
 ADVICE = "map every feature to a Vespa feature with `names`"
 
 
-RERANKED = 100
+VESPA_RERANK_COUNT = 100
 
 
 def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product:
     """A rank profile that computes the model in double precision, and an example query.
 
-    The first phase computes it for every match, the second for the best of each content node, the global one
-    for the best of all together. There ``normalize_linear`` sees the values of all of them, so that
-    query_min_max can be exported.
+    The first phase scores every match, the second the best matches of each content node, the global phase the
+    best matches overall. There ``normalize_linear`` has the values of all of them, so query_min_max can be
+    exported.
     """
     engine = "Vespa" if phase == "first" else f"Vespa's {phase} phase"
-    model = exportable(model, engine, within=("query_min_max",) if phase == "global" else ())
-    warn_of_means(model, "Vespa")
+    model = prepare_for_export(model, engine, within=("query_min_max",) if phase == "global" else ())
+    warn_about_means(model, "Vespa")
     folded = model if model.per_query else model.folded()
     features = _features(folded, options)
     if model.per_query:
         features = [f"normalize_linear({feature})" for feature in features]
     search = "select * from sources * where userQuery()"
-    query = {"yql": search, "query": "WORDS OF THE USER", "ranking": options.name}
+    query = {"yql": search, "query": USER_QUERY, "ranking": options.name}
     files = {
         f"{options.name}.profile": _profile(options.name, folded, features, phase, options.window),
         "query.json": as_json(query),
     }
-    first = f"the first {options.window} documents of a query"
-    notes = (f"Least and greatest values of features are those of {first}.",) if model.per_query else ()
+    note = (
+        f"Minimum and maximum of each feature are taken over the top {options.window} documents of a query."
+    )
+    notes = (note,) if model.per_query else ()
     return Product(files, notes, lambda folder: _load(folder, options.name))
 
 
 def _features(model: LinearModel, options: Options) -> list[str]:
-    """Vespa's features; a name that is not mapped must look like one with arguments."""
-    own = [name for name in model.names if name not in options.names]
-    engine_names(own, {}, OWN_NAME, "Vespa", ADVICE)
+    """Rank features of Vespa; a name that is not mapped must have arguments."""
+    unmapped = [name for name in model.names if name not in options.names]
+    engine_names(unmapped, {}, UNMAPPED_NAME, "Vespa", ADVICE)
     return engine_names(model.names, options.names, MAPPED_NAME, "Vespa", ADVICE)
 
 
@@ -99,16 +103,16 @@ def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str,
 
 
 def decimal(value: float) -> str:
-    """A number without an exponent, which the grammar of schemas does not know."""
+    """A number without an exponent, which Vespa's schema grammar does not support."""
     return np.format_float_positional(value, unique=True, trim="0")
 
 
 def _constants(terms: Sequence[Term], features: Sequence[str]) -> list[str]:
-    """Names of the weights and of the intercept, none of which is a word in the features."""
-    names = told_apart(["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms])
-    taken = set(re.findall(r"[A-Za-z0-9_]+", " ".join(features)))
+    """Names of the weights and of the intercept that do not occur in the features."""
+    names = make_unique(["w_" + re.sub(r"[^A-Za-z0-9_]", "_", term.name) for term in terms])
+    used = set(re.findall(r"[A-Za-z0-9_]+", " ".join(features)))
     ending = ""
-    while any(name + ending in taken for name in (*names, "intercept")):
+    while any(name + ending in used for name in (*names, "intercept")):
         ending += "_"
     return [name + ending for name in (*names, "intercept")]
 

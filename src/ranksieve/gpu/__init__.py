@@ -1,4 +1,4 @@
-"""What runs on a GPU, by PyTorch and Triton; neither is loaded before it is asked for."""
+"""GPU support by PyTorch and Triton, which are imported only when needed."""
 
 from ranksieve.gpu.matrix import check_device, find_device
 

@@ -1,4 +1,4 @@
-"""Features and lists of documents as GPU kernels take them."""
+"""Features and query lists on a GPU."""
 
 from __future__ import annotations
 
@@ -13,47 +13,51 @@ import torch
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.gpu import kernels
 
-SHORT = (16, 32, 64, 128)  # documents up to which one program has all of a list
+TASK_ROWS = (16, 32, 64, 128)  # documents per task; lists longer than the last are split
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """Blocks of ``rows`` documents, each of one query: its number (``queries``) and the first of them."""
+    """Blocks of at most ``rows`` documents of one query: ``query`` and first ``row`` of each block.
+
+    ``queries`` is ``query`` on the host, ``distinct`` the queries and ``blocks`` the number of blocks of
+    each, or None if each has one.
+    """
 
     rows: int
     queries: IntArray
     query: Any
     row: Any
-    distinct: Any  # queries
-    blocks: Any  # of each of them, or None where all have one
+    distinct: Any
+    blocks: Any
 
     @property
     def whole(self) -> bool:
-        """Whether each has all documents of its query."""
+        """Return True if each block has all documents of its query."""
         return self.blocks is None
 
     def __len__(self) -> int:
         return len(self.queries)
 
 
-class Lists:
-    """Queries whose documents are together, on a GPU; ``tasks`` are those of lists of similar length."""
+class DeviceLists:
+    """Queries with contiguous documents, on a GPU; each of ``tasks`` has lists of similar length."""
 
     def __init__(self, offsets: IntArray, device: Any) -> None:
         self.device, self.sizes, self.host_offsets = device, np.diff(offsets), offsets
         self.n_queries, self.n_rows = len(self.sizes), int(offsets[-1])
-        self.offsets = self.moved(offsets)
+        self.offsets = self.to_device(offsets)
         self.tasks: list[Tasks] = []
-        for least, most in pairwise((1, *SHORT, np.inf)):
+        for least, most in pairwise((1, *TASK_ROWS, np.inf)):
             queries = np.flatnonzero((self.sizes > least) & (self.sizes <= most))
             if len(queries):
-                rows = next((one for one in SHORT if one >= most), SHORT[-1])
+                rows = next((one for one in TASK_ROWS if one >= most), TASK_ROWS[-1])
                 self.tasks.append(self._tasks(queries, rows))
 
     @cached_property
     def query_of_row(self) -> Any:
         return torch.repeat_interleave(
-            torch.arange(self.n_queries, dtype=torch.int32, device=self.device), self.moved(self.sizes)
+            torch.arange(self.n_queries, dtype=torch.int32, device=self.device), self.to_device(self.sizes)
         )
 
     def _tasks(self, queries: IntArray, rows: int) -> Tasks:
@@ -61,19 +65,26 @@ class Lists:
         query = np.repeat(queries, n_blocks)
         block = np.arange(len(query)) - np.repeat(np.cumsum(n_blocks) - n_blocks, n_blocks)
         first = self.host_offsets[query] + block * rows
-        blocks = self.moved(n_blocks) if n_blocks.max() > 1 else None
-        return Tasks(rows, query, self.moved(query, np.int32), self.moved(first), self.moved(queries), blocks)
+        blocks = self.to_device(n_blocks) if n_blocks.max() > 1 else None
+        return Tasks(
+            rows,
+            query,
+            self.to_device(query, np.int32),
+            self.to_device(first),
+            self.to_device(queries),
+            blocks,
+        )
 
-    def moved(self, values: Any, dtype: Any = None) -> Any:
+    def to_device(self, values: Any, dtype: Any = None) -> Any:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype)).to(self.device)
 
-    def moved_edges(self, edges: list[IntArray]) -> tuple[Any, Any]:
-        """The firsts and lasts of runs between edges."""
+    def edges_to_device(self, edges: list[IntArray]) -> tuple[Any, Any]:
+        """First and last rows of the runs between edges."""
         firsts, lasts = [part[:-1] for part in edges], [part[1:] for part in edges]
-        return self.moved(np.concatenate(firsts)), self.moved(np.concatenate(lasts))
+        return self.to_device(np.concatenate(firsts)), self.to_device(np.concatenate(lasts))
 
-    def of_queries(self, by_task: list[Any]) -> Any:
-        """Sums over the tasks of each query, of numbers (tasks × …) of the tasks of each length."""
+    def sum_by_query(self, by_task: list[Any]) -> Any:
+        """Sum values (blocks × …), one array per entry of ``tasks``, over the blocks of each query."""
         width = by_task[0].shape[1:]
         total = torch.zeros((self.n_queries, *width), dtype=torch.float64, device=self.device)
         for tasks, values in zip(self.tasks, by_task, strict=True):
@@ -83,35 +94,37 @@ class Lists:
         return total
 
 
-ROWS, COLUMNS = 32, 32  # of X that a program reads at a time
-# up to so many features: rows and columns that a program scores at a time, and its warps
-SCORED = ((64, (32, 16, 2)), (512, (32, 32, 4)), (np.inf, (4, 128, 1)))
-SUMMED = (1024, 2048, 4096)  # cells of X that a program adds up at a time, four by each thread
-FILLED = 0.95  # of them have to be of rows, where that can be
-THREADS = 32  # of a warp
-PARTS = 1056  # sums of rows that are added up at the end: 8 for each multiprocessor of a large GPU
-FEWEST_ROWS = 256  # of such a sum
-WIDTH = 16  # columns of Hessians come in so many
-MANY_DOCUMENTS = 2**18  # from here on Hessians are of float16: rounding errors average out
+ROWS, COLUMNS = 32, 32  # cells of X that a program reads at a time
+# (maximum number of features, (rows and columns that a program scores at a time, warps))
+SCORE_SHAPES = ((64, (32, 16, 2)), (512, (32, 32, 4)), (np.inf, (4, 128, 1)))
+SUM_CELLS = (1024, 2048, 4096)  # cells of X that a program sums at a time, four per thread
+MIN_FILL = 0.95  # fraction of the cells that should be used
+THREADS = 32  # per warp
+N_PARTIAL_SUMS = 1056  # 8 for each multiprocessor of a large GPU
+FEWEST_ROWS = 256  # of a partial sum
+WIDTH = 16  # columns of Hessians are padded to a multiple
+FLOAT16_MIN_DOCUMENTS = 2**18  # from here on Hessians use float16, because rounding errors average out
 
 
 class DeviceFeatures:
-    """X on a GPU, and what solvers ask of it.
+    """X on a GPU, with the interface of a feature matrix.
 
     Attributes
     ----------
-    reach : array
+    max_abs : array
         max |x_j| of each feature.
     spread : array
-        Of each feature the largest max − min within a list.
+        Largest max − min of each feature within a list.
     varies : array of bool
         Features that are not constant within every list.
     """
 
-    def __init__(self, X: Any, lists: Lists, extremes: tuple[FloatArray, FloatArray] | None = None) -> None:
+    def __init__(
+        self, X: Any, lists: DeviceLists, extremes: tuple[FloatArray, FloatArray] | None = None
+    ) -> None:
         self.X, self.lists, self.n_features = X, lists, int(X.shape[1])
-        self.spread, self.reach = extremes or extremes_of(X, lists)
-        self._kept: tuple[IntArray, Any] | None = None
+        self.spread, self.max_abs = extremes or extremes_of(X, lists)
+        self._prepared: tuple[IntArray, Any] | None = None
 
     @property
     def varies(self) -> BoolArray:
@@ -119,35 +132,35 @@ class DeviceFeatures:
 
     @property
     def _aligned(self) -> int:
-        """Of which power of two, up to 4, the number of columns is a multiple: so many are read at once."""
+        """Columns read at once: the largest of 4, 2, 1 that divides the number of columns."""
         return next(one for one in (4, 2, 1) if self.n_features % one == 0)
 
     def scores(self, w: FloatArray) -> Any:
         """Xw, on the GPU."""
         out = torch.empty(self.lists.n_rows, dtype=torch.float64, device=self.X.device)
-        rows, columns, warps = next(shape for most, shape in SCORED if self.n_features <= most)
+        rows, columns, warps = next(shape for most, shape in SCORE_SHAPES if self.n_features <= most)
         kernels.row_products[(-(-len(out) // rows),)](
-            self.X, self.lists.moved(w, np.float64), out, *self.X.shape,
+            self.X, self.lists.to_device(w, np.float64), out, *self.X.shape,
             ROWS=rows, COLUMNS=columns, ALIGNED=self._aligned, num_warps=warps,
         )  # fmt: skip
         return out
 
     def transposed(self, g: Any) -> FloatArray:
-        """Xᵀg, of a vector on the GPU."""
-        return np.asarray(self.on_device_transposed(g).cpu().numpy())
+        """Xᵀg for a vector on the GPU."""
+        return np.asarray(self.transposed_on_device(g).cpu().numpy())
 
-    def on_device_transposed(self, g: Any) -> Any:
-        """Xᵀg on the GPU; nothing is waited for."""
+    def transposed_on_device(self, g: Any) -> Any:
+        """Xᵀg on the GPU, without synchronisation."""
         return self._sums(g, *self._parts).sum((0, 1))
 
     def transposed_parts(self, g: Any, cuts: IntArray) -> FloatArray:
-        """Xᵀg of the rows between each two cuts."""
-        edges = parts_between(cuts, PARTS, FEWEST_ROWS)
-        sums = self._sums(g, *self.lists.moved_edges(edges)).sum(1)
-        return summed(sums, [len(part) - 1 for part in edges])
+        """Xᵀg of the rows between consecutive cuts."""
+        edges = parts_between(cuts, N_PARTIAL_SUMS, FEWEST_ROWS)
+        sums = self._sums(g, *self.lists.edges_to_device(edges)).sum(1)
+        return host_sums(sums, [len(part) - 1 for part in edges])
 
     def _sums(self, g: Any, firsts: Any, lasts: Any) -> Any:
-        """Xᵀg of the rows of each part, in some sums (parts × sums × features)."""
+        """Partial sums of Xᵀg over the rows of each part (parts × sums × features)."""
         n_rows, cells = rows_at_once(self.n_features)
         out = torch.empty((len(firsts), n_rows, self.n_features), dtype=torch.float64, device=g.device)
         kernels.column_sums[(len(firsts), -(-n_rows * self.n_features // cells))](
@@ -158,76 +171,79 @@ class DeviceFeatures:
 
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
-        """The first and last rows of the parts of all data."""
+        """First and last rows of the parts."""
         whole = np.array([0, self.lists.n_rows])
-        return self.lists.moved_edges(parts_between(whole, PARTS, FEWEST_ROWS))
+        return self.lists.edges_to_device(parts_between(whole, N_PARTIAL_SUMS, FEWEST_ROWS))
 
     def keep(self, columns: IntArray) -> None:
         """Prepare some columns for Hessians."""
-        kept = np.sort(columns)
-        size = np.where(self.varies[kept], self.spread[kept], 1.0)
-        width = -(-len(kept) // WIDTH) * WIDTH
-        kind = torch.float16 if self.lists.n_rows >= MANY_DOCUMENTS else torch.float32
-        values = torch.empty((self.lists.n_rows, width), dtype=kind, device=self.X.device)
+        sorted_columns = np.sort(columns)
+        size = np.where(self.varies[sorted_columns], self.spread[sorted_columns], 1.0)
+        width = -(-len(sorted_columns) // WIDTH) * WIDTH
+        dtype = torch.float16 if self.lists.n_rows >= FLOAT16_MIN_DOCUMENTS else torch.float32
+        values = torch.empty((self.lists.n_rows, width), dtype=dtype, device=self.X.device)
         grid = (-(-self.lists.n_rows // ROWS), width // WIDTH)
         kernels.columns_in_units[grid](
-            self.X, self.lists.moved(kept), self.lists.moved(1.0 / size, np.float32), self.lists.query_of_row,
-            self.lists.offsets, values, *self.X.shape, len(kept), width, ROWS=ROWS, COLUMNS=WIDTH,
+            self.X, self.lists.to_device(sorted_columns), self.lists.to_device(1.0 / size, np.float32),
+            self.lists.query_of_row, self.lists.offsets, values, *self.X.shape, len(sorted_columns), width,
+            ROWS=ROWS, COLUMNS=WIDTH,
         )  # fmt: skip
-        self._kept = (kept, values)
+        self._prepared = (sorted_columns, values)
 
     def keeps(self, columns: IntArray) -> bool:
-        """Whether these columns are prepared, and not many more, whose Hessian would be computed in vain."""
-        if self._kept is None or len(self._kept[0]) > max(2 * len(columns), WIDTH):
+        """Return True if these columns are prepared, and not many more, which would waste time."""
+        if self._prepared is None or len(self._prepared[0]) > max(2 * len(columns), WIDTH):
             return False
-        return bool(np.isin(columns, self._kept[0], assume_unique=True).all())
+        return bool(np.isin(columns, self._prepared[0], assume_unique=True).all())
 
     def prepared(self, columns: IntArray) -> tuple[IntArray, Any]:
-        """Columns that hold the given ones, and their values.
+        """The prepared columns, which include the given ones, and their values.
 
-        These are differences from the query's first document, in units of ``spread``; zeros fill the last
-        ones up.
+        Values are differences from the query's first document, in units of ``spread``, padded with zero
+        columns.
         """
-        if self._kept is None or not self.keeps(columns):
+        if self._prepared is None or not self.keeps(columns):
             self.keep(columns)
-        assert self._kept is not None
-        return self._kept
+        assert self._prepared is not None
+        return self._prepared
 
     def column(self, j: int) -> Any:
         """Feature ``j`` of every document, on the GPU."""
         return self.X[:, j].to(torch.float64)
 
     def restricted(self, columns: IntArray) -> DeviceFeatures:
-        X = self.X[:, self.lists.moved(columns)].contiguous()
-        return DeviceFeatures(X, self.lists, (self.spread[columns], self.reach[columns]))
+        X = self.X[:, self.lists.to_device(columns)].contiguous()
+        return DeviceFeatures(X, self.lists, (self.spread[columns], self.max_abs[columns]))
 
 
-def extremes_of(X: Any, lists: Lists) -> tuple[FloatArray, FloatArray]:
-    """Of each column the largest max − min within a list, and the largest |x|."""
-    edges = np.unique(np.linspace(0, lists.n_queries, min(PARTS, lists.n_queries) + 1).astype(np.int64))
-    firsts, lasts = lists.moved(edges[:-1]), lists.moved(edges[1:])
-    found = torch.empty((2, len(firsts), X.shape[1]), dtype=torch.float32, device=X.device)
+def extremes_of(X: Any, lists: DeviceLists) -> tuple[FloatArray, FloatArray]:
+    """Largest max − min within a list, and largest |x|, of each column."""
+    edges = np.unique(
+        np.linspace(0, lists.n_queries, min(N_PARTIAL_SUMS, lists.n_queries) + 1).astype(np.int64)
+    )
+    firsts, lasts = lists.to_device(edges[:-1]), lists.to_device(edges[1:])
+    by_part = torch.empty((2, len(firsts), X.shape[1]), dtype=torch.float32, device=X.device)
     grid = (len(firsts), -(-X.shape[1] // COLUMNS))
     kernels.extremes[grid](
-        X, lists.offsets, firsts, lasts, found[0], found[1], X.shape[1], ROWS=ROWS, COLUMNS=COLUMNS
+        X, lists.offsets, firsts, lasts, by_part[0], by_part[1], X.shape[1], ROWS=ROWS, COLUMNS=COLUMNS
     )
-    spread, largest = found.amax(1).cpu().numpy().astype(np.float64)
+    spread, largest = by_part.amax(1).cpu().numpy().astype(np.float64)
     return spread, largest
 
 
 def rows_at_once(n_columns: int) -> tuple[int, int]:
-    """How many rows of X a program adds up at a time, and to how many cells at once."""
+    """Rows of X that a program sums at a time, and the number of cells."""
 
-    def filled(cells: int) -> float:
-        taken = max(1, cells // n_columns) * n_columns
-        return taken / (-(-taken // cells) * cells)
+    def fill(cells: int) -> float:
+        used = max(1, cells // n_columns) * n_columns
+        return used / (-(-used // cells) * cells)
 
-    cells = next((one for one in SUMMED if filled(one) >= FILLED), max(SUMMED, key=filled))
+    cells = next((one for one in SUM_CELLS if fill(one) >= MIN_FILL), max(SUM_CELLS, key=fill))
     return max(1, cells // n_columns), cells
 
 
 def parts_between(cuts: IntArray, most: int, fewest: int) -> list[IntArray]:
-    """The edges of about ``most`` runs of rows in all, of at least ``fewest`` each, between each two cuts."""
+    """Edges of about ``most`` runs in total between consecutive cuts, each of at least ``fewest`` rows."""
     length = max(fewest, -(-int(cuts[-1] - cuts[0]) // most))
     return [
         np.linspace(a, b, max(1, -(-(b - a) // length)) + 1).astype(np.int64)
@@ -235,6 +251,6 @@ def parts_between(cuts: IntArray, most: int, fewest: int) -> list[IntArray]:
     ]
 
 
-def summed(parts: Any, counts: list[int]) -> FloatArray:
-    """Sums of so many neighbouring rows each, as an array of the host."""
+def host_sums(parts: Any, counts: list[int]) -> FloatArray:
+    """Sums of consecutive parts, ``counts`` of them each, as a NumPy array."""
     return np.array([some.sum(0).cpu().numpy() for some in torch.split(parts, counts)])

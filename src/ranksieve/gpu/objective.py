@@ -1,4 +1,4 @@
-"""The objective of data on a GPU: solvers see the same methods, and scores stay on the GPU."""
+"""The objective for data on a GPU, with the interface of the CPU objective; scores stay on the GPU."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset, checked_query_weight
 from ranksieve.data.inputs import check_features
-from ranksieve.data.queries import Queries, queries_in_order
+from ranksieve.data.queries import Queries, contiguous_queries
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.gpu.features import DeviceFeatures, Lists
+from ranksieve.gpu.features import DeviceFeatures, DeviceLists
 from ranksieve.gpu.loss import DeviceSquaredHinge, DeviceValue, Hessians
 from ranksieve.gpu.matrix import DeviceMatrix
 from ranksieve.losses import SquaredHinge
@@ -22,11 +22,11 @@ from ranksieve.losses.squared_hinge import BoundSquaredHinge, checked_levels, ch
 from ranksieve.objective import DocumentObjective, HessianBlock, Point
 
 OFFERS = frozenset({"hessian", "hessian_product", "largest_at_zero", "line", "part"})
-ON_GPU = "the loss {name} does not run on a GPU, squared_hinge does; choose `device='cpu'`"
+UNSUPPORTED_LOSS = "the loss {name} does not run on a GPU; use `device='cpu'` or the loss squared_hinge"
 
 
 class DeviceLoss:
-    """What solvers ask of the loss."""
+    """The squared hinge on a GPU, with the interface of a bound loss."""
 
     name, offers, dual = SquaredHinge.name, OFFERS, staticmethod(BoundSquaredHinge.dual)
 
@@ -40,15 +40,15 @@ class DeviceLoss:
         return self.sums.evaluate(s)
 
     def line(self, at: DeviceValue, s: Any, d: Any) -> Callable[[float], tuple[float, float]]:
-        """A function of μ: both derivatives of the loss along d at s + μd."""
+        """Function that returns both derivatives of the loss along d at s + μd."""
         return self.sums.line(s, d)
 
 
 class DeviceObjective(DocumentObjective):
-    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, of rows on a GPU.
+    """f(w) = loss(Xw) / normaliser, its gradient and blocks of its Hessian, on a GPU.
 
-    X is float32, and its rows are query after query. Scores, sums and gradients, and with them certificates,
-    are in float64; Hessians, which only lead to the next point, are nearly as good as in float32.
+    X is float32 with rows grouped by query. Scores, sums and gradients, and therefore certificates, are
+    float64; Hessians, which only determine the next step, have about the precision of float32.
     """
 
     def __init__(self, features: DeviceFeatures, loss: DeviceLoss) -> None:
@@ -56,12 +56,12 @@ class DeviceObjective(DocumentObjective):
         self._hessians = Hessians(features, loss.sums)
 
     def evaluate(self, w: FloatArray) -> Point:
-        """Loss at the weights ``w``; the gradient comes with it, so that the GPU is waited for once."""
+        """Loss at the weights ``w``; also computes the gradient, to synchronise with the GPU only once."""
         sums, scores = self.loss.sums, self.scores(w)
         g, by_query = sums.sums(scores)
-        found = torch.cat([by_query.sum(0), self.features.on_device_transposed(g)]).cpu().numpy()
-        at = sums.value(scores, g, by_query, found[:3])
-        self._gradient = (at, np.where(self.varies, found[3:] / self.loss.normaliser, 0.0))
+        totals = torch.cat([by_query.sum(0), self.features.transposed_on_device(g)]).cpu().numpy()
+        at = sums.value(scores, g, by_query, totals[:3])
+        self._gradient = (at, np.where(self.varies, totals[3:] / self.loss.normaliser, 0.0))
         return self._point(w, scores, at)
 
     def evaluate_scores(self, w: FloatArray, scores: Any) -> Point:
@@ -73,10 +73,10 @@ class DeviceObjective(DocumentObjective):
         return Point(w, scores, at.value / self.loss.normaliser, at.slack / self.loss.normaliser, at)
 
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
-        if (known := self._known_hessian(point, columns)) is not None:
-            return known
-        everything = np.array([0, self.loss.queries.n_queries])
-        total = self._hessians.blocks(point.at, columns, everything)[0]
+        if (cached := self._cached_hessian(point, columns)) is not None:
+            return cached
+        all_queries = np.array([0, self.loss.queries.n_queries])
+        total = self._hessians.blocks(point.at, columns, all_queries)[0]
         return np.asarray(self._without_constants(total, columns) / self.loss.normaliser)
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
@@ -95,10 +95,10 @@ class DeviceObjective(DocumentObjective):
         queries, sums = self.loss.queries, self.loss.sums
         chosen = np.arange(0, queries.n_queries, every)
         rows = np.flatnonzero(np.repeat(np.arange(queries.n_queries) % every == 0, queries.sizes))
-        some, at = queries_in_order(queries.ids[chosen], queries.sizes[chosen]), sums.lists.moved(rows)
-        lists = Lists(some.offsets, sums.lists.device)
+        some, at = contiguous_queries(queries.ids[chosen], queries.sizes[chosen]), sums.lists.to_device(rows)
+        lists = DeviceLists(some.offsets, sums.lists.device)
         try:
-            loss = DeviceLoss(sums.part(lists, at, sums.lists.moved(chosen)), some)
+            loss = DeviceLoss(sums.part(lists, at, sums.lists.to_device(chosen)), some)
         except ValueError:
             return None
         return DeviceObjective(DeviceFeatures(self.features.X[at], lists), loss)
@@ -117,19 +117,23 @@ class DeviceObjective(DocumentObjective):
 
 
 def device_objective(data: Dataset, loss: Loss, query_weight: FloatArray | None) -> DeviceObjective:
-    """The objective of data whose features are on a GPU, query after query."""
+    """The objective for data whose features are on a GPU, grouped by query."""
     if not isinstance(loss, SquaredHinge):
-        raise ParameterError("device", "cuda", ON_GPU.format(name=loss.name))
+        raise ParameterError("device", "cuda", UNSUPPORTED_LOSS.format(name=loss.name))
     matrix, queries, table, y = data.X, data.queries, loss.level_weights, data.y
     assert isinstance(matrix, DeviceMatrix)
     if table is not None:
         table = checked_table(table)
         checked_levels(y, len(table))
     device = matrix.values.device
-    lists = Lists(queries.offsets, device)
+    lists = DeviceLists(queries.offsets, device)
     features = DeviceFeatures(matrix.values, lists)
-    check_features(features.spread, features.reach, data.feature_names)
+    check_features(features.spread, features.max_abs, data.feature_names)
     weight = checked_query_weight(query_weight, queries.n_queries)
-    mass = None if data.document_weight is None else lists.moved(data.document_weight, np.float64)
-    sums = DeviceSquaredHinge(lists.moved(y), lists, lists.moved(weight, np.float64), mass, table)
+    document_weight = (
+        None if data.document_weight is None else lists.to_device(data.document_weight, np.float64)
+    )
+    sums = DeviceSquaredHinge(
+        lists.to_device(y), lists, lists.to_device(weight, np.float64), document_weight, table
+    )
     return DeviceObjective(features, DeviceLoss(sums, queries))

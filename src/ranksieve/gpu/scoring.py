@@ -1,4 +1,4 @@
-"""Scores of linear models, and rankings by them, on a GPU; PyTorch is loaded when it is needed."""
+"""Scores of linear models on a GPU; PyTorch is imported only when needed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ranksieve.data.queries import one_query
 from ranksieve.gpu.matrix import DeviceMatrix, find_device, on_gpu
 from ranksieve.prepare import Preparation
 
-ROWS = 256  # that a program scores
+SCORE_ROWS = 256  # per program
 
 
 class Terms(NamedTuple):
-    """Columns, and what is done to each: (x − centre) / scale, a missing x being ``fill``."""
+    """Columns with their preparation: (x − centre) / scale, where a missing x is ``fill``."""
 
     columns: IntArray
     centre: FloatArray
@@ -27,10 +27,10 @@ class Terms(NamedTuple):
 def scorer_on_gpu(
     preparation: Preparation, matrix: Matrix, columns: IntArray, device: str
 ) -> Callable[[FloatArray], FloatArray] | None:
-    """A function from the weights of some columns to scores, on a GPU; None if the processor is to do it.
+    """A function that maps the weights of ``columns`` to scores on a GPU; None if the CPU must be used.
 
-    That is so where features are prepared within each query, or tell that others are missing. Of features
-    that are elsewhere, these columns alone are moved.
+    That is the case if features are prepared per query, or if there are indicators of missing values. If X is
+    not on the GPU, only these columns are copied.
     """
     if not isinstance(matrix, DeviceMatrix):
         if device == "cpu":
@@ -54,7 +54,7 @@ def scorer_on_gpu(
 
 
 def scores_of(X: Any, terms: Terms, weights: FloatArray) -> Any:
-    """Σ_k weight_k · (x_k − centre_k) / scale_k of each row, with the bits of the processor's sums."""
+    """Σ_k weight_k · (x_k − centre_k) / scale_k of each row, with the same bits as on the CPU."""
     import torch
 
     from ranksieve.gpu.kernels import prepared_sums
@@ -62,7 +62,7 @@ def scores_of(X: Any, terms: Terms, weights: FloatArray) -> Any:
     numbers = [torch.from_numpy(np.ascontiguousarray(one)).to(X.device) for one in (weights, *terms[1:])]
     columns = torch.from_numpy(np.ascontiguousarray(terms.columns, dtype=np.int64)).to(X.device)
     out = torch.empty(len(X), dtype=torch.float64, device=X.device)
-    prepared_sums[(-(-len(X) // ROWS),)](
-        X, columns, *numbers, out, len(X), X.shape[1], len(columns), ROWS=ROWS, enable_fp_fusion=False
+    prepared_sums[(-(-len(X) // SCORE_ROWS),)](
+        X, columns, *numbers, out, len(X), X.shape[1], len(columns), ROWS=SCORE_ROWS, enable_fp_fusion=False
     )
     return out

@@ -1,6 +1,6 @@
 """File formats: LETOR text, parquet and frames, feature logs, judgements, TREC runs, feature tables.
 
-The public names stand in ``__init__.pyi`` and are loaded when they are first used.
+Public names are listed in ``__init__.pyi`` and imported on first use.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Documents in batches, from files of any size, and a folder written from them."""
+"""Read files of any size in batches of documents, and write them into a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranksieve._types import AnyArray, IntArray, PathLike
 from ranksieve._util.files import atomic_folder
 from ranksieve.data.dataset import Dataset, TextColumn, take_rows
 from ranksieve.data.inputs import as_document_weight, as_labels, numbered_names
-from ranksieve.data.matrix import first_place, is_sparse
+from ranksieve.data.matrix import find_first, is_sparse
 from ranksieve.data.queries import as_id_array, ids_from_text, text_array
 from ranksieve.errors import DataError, warn_caller
 from ranksieve.io.folder import NUMBER_KINDS, is_folder_dataset
@@ -22,12 +22,12 @@ from ranksieve.io.folder_writer import Batch, FolderWriter
 from ranksieve.io.frames import (
     NOT_UTF8,
     ColumnChoice,
-    Columns,
+    TableColumns,
     as_table,
     columns_of,
-    extra,
     features_of,
     ids_of,
+    import_extra,
     is_text,
     numbers_of,
     open_parquet,
@@ -38,7 +38,7 @@ from ranksieve.io.letor import (
     CHUNK_BYTES,
     NO_FEATURE,
     Density,
-    Documents,
+    DocumentChunk,
     letor_documents,
     names_for,
 )
@@ -49,19 +49,19 @@ from ranksieve.io.text_files import (
     profile_of_files,
     source_name,
 )
-from ranksieve.prepare.missing import OTHER_POLICIES
+from ranksieve.prepare.missing import POLICY_ADVICE
 
-BATCH_CELLS, BATCH_ROWS = 2**20, 8192
+MAX_BATCH_CELLS, MAX_BATCH_ROWS = 2**20, 8192
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Source:
-    """Batches of documents, and what is to be known of them.
+class BatchSource:
+    """Batches of documents with their metadata.
 
-    ``names`` gives the names of so many features, and ``ids`` makes the array of query ids from what the
-    batches call them. ``about`` goes into the header. Without ``empty_comments``, comments that are all empty
-    are no comments.
+    ``names(n)`` returns the names of ``n`` features, and ``ids`` makes the array of query ids from those of
+    the batches. ``about`` goes into the header. Without ``empty_comments``, comments that are all empty are
+    left out.
     """
 
     batches: Iterator[Batch]
@@ -73,8 +73,8 @@ class Source:
 
 
 def rows_of_batch(width: int) -> int:
-    """How many rows of so many features go into a batch."""
-    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(1, width)))
+    """Number of rows of ``width`` features in a batch."""
+    return max(1, min(MAX_BATCH_ROWS, MAX_BATCH_CELLS // max(1, width)))
 
 
 # --- LETOR text --------------------------------------------------------------------------------------------
@@ -87,22 +87,24 @@ def letor_source(
     refuse_missing: bool,
     progress: Progress | None = None,
     names: PathLike | Sequence[str] | None = None,
-) -> Source:
-    """The documents of LETOR text, chunk by chunk; several files make one data set."""
+) -> BatchSource:
+    """The documents of LETOR text, chunk by chunk; several files are joined."""
     kind = np.dtype(np.float64 if dtype is None else dtype)
-    called = names_for(names, paths)
-    least = 0 if called is None else called.least
-    return Source(
-        _letor_batches(paths, n_features, kind, refuse_missing, progress, least),
+    feature_names = names_for(names, paths)
+    min_width = 0 if feature_names is None else feature_names.min_features
+    return BatchSource(
+        _letor_batches(paths, n_features, kind, refuse_missing, progress, min_width),
         kind,
-        numbered_names if called is None else lambda width: called.of(width, _names_of(paths)),
+        numbered_names
+        if feature_names is None
+        else lambda width: feature_names.of(width, _joined_names(paths)),
         ids_from_text,
-        {"source": _names_of(paths), "profile": profile_of_files(paths)},
+        {"source": _joined_names(paths), "profile": profile_of_files(paths)},
         empty_comments=False,
     )
 
 
-def _names_of(paths: Sequence[PathLike]) -> str:
+def _joined_names(paths: Sequence[PathLike]) -> str:
     return ", ".join(source_name(path) for path in paths)
 
 
@@ -112,33 +114,35 @@ def _letor_batches(
     dtype: np.dtype[Any],
     refuse_missing: bool,
     progress: Progress | None,
-    least: int,
+    min_width: int,
 ) -> Iterator[Batch]:
     total, density = _plain_bytes(paths), Density(n_features or 0, "use read_letor with `sparse=True`")
-    for part in letor_documents(paths, n_features, dtype, refuse_missing, CHUNK_BYTES):
-        density.add(part)
-        yield from _slices(part, n_features or max(part.width, least), dtype)
+    for chunk in letor_documents(paths, n_features, dtype, refuse_missing, CHUNK_BYTES):
+        density.add(chunk)
+        yield from _chunk_batches(chunk, n_features or max(chunk.width, min_width), dtype)
         if progress is not None and total:
-            progress(part.bytes_read, total)
+            progress(chunk.bytes_read, total)
     if density.rows and not density.width:
-        raise DataError(_names_of(paths), None, NO_FEATURE)
+        raise DataError(_joined_names(paths), None, NO_FEATURE)
 
 
-def _slices(part: Documents, width: int, dtype: np.dtype[Any]) -> Iterator[Batch]:
-    """The documents of one chunk, fewer at a time if they are wide."""
-    step, starts = rows_of_batch(width), np.append(part.first_rows, part.n_rows)
-    for first in range(0, part.n_rows, step):
-        last = min(first + step, part.n_rows)
+def _chunk_batches(chunk: DocumentChunk, width: int, dtype: np.dtype[Any]) -> Iterator[Batch]:
+    """The documents of one chunk, in several batches if they have many features."""
+    step, starts = rows_of_batch(width), np.append(chunk.first_rows, chunk.n_rows)
+    for first in range(0, chunk.n_rows, step):
+        last = min(first + step, chunk.n_rows)
         X = np.zeros((last - first, width), dtype)
-        part.fill(X, first)
+        chunk.fill(X, first)
         runs = slice(int(np.searchsorted(starts, first, "right")) - 1, int(np.searchsorted(starts, last)))
         sizes = np.diff(np.clip(starts[runs.start : runs.stop + 1], first, last)).tolist()
         rows = slice(first, last)
-        yield Batch(X, part.labels[rows], part.queries[runs], sizes, part.comments[rows], part.doc_ids[rows])
+        yield Batch(
+            X, chunk.labels[rows], chunk.queries[runs], sizes, chunk.comments[rows], chunk.doc_ids[rows]
+        )
 
 
 def _plain_bytes(paths: Sequence[PathLike]) -> int:
-    """The size of the text of all files, 0 if it is not known before they are read."""
+    """Total size of the text, or 0 if it is unknown (gzip, standard input)."""
     total = 0
     for path in paths:
         if os.fspath(path) == STANDARD_INPUT or not Path(path).is_file():
@@ -153,19 +157,19 @@ def _plain_bytes(paths: Sequence[PathLike]) -> int:
 # --- Data sets ---------------------------------------------------------------------------------------------
 
 
-def dataset_source(data: Dataset, dtype: Any, progress: Progress | None = None) -> Source:
-    """The rows of a data set that is open or in memory, query by query."""
+def dataset_source(data: Dataset, dtype: Any, progress: Progress | None = None) -> BatchSource:
+    """The rows of a data set, on disk or in memory, query by query."""
     if not data.queries.contiguous:
         warn_caller(
-            f"{data.source or 'the data'}: the rows of some queries are not together; the folder has them "
-            "query by query, in another order"
+            f"{data.source or 'the data'}: the rows of some queries are not contiguous; the folder has "
+            "them grouped by query, in a different order"
         )
         data = data.select_rows(data.queries.order)
     kind = np.dtype(data.X.dtype if dtype is None else dtype)
     about = {"source": data.source, "profile": data.profile}
     if data.truth is not None:
         about["truth"] = np.asarray(data.truth, dtype=np.float64).tolist()
-    return Source(
+    return BatchSource(
         _dataset_batches(data, kind, progress),
         kind,
         lambda _: data.feature_names,
@@ -178,8 +182,10 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
     queries, step = data.queries, rows_of_batch(data.n_features)
     ids = queries.ids.tolist()
     query_of = queries.of_rows(np.arange(queries.n_queries))
-    comments, doc_ids = (None if texts is None else _texts(texts) for texts in (data.comments, data.doc_ids))
-    texts = {name: _texts(column) for name, column in data.texts.items()}
+    comments, doc_ids = (
+        None if texts is None else _as_text_column(texts) for texts in (data.comments, data.doc_ids)
+    )
+    texts = {name: _as_text_column(column) for name, column in data.texts.items()}
     for first in range(0, data.n_docs, step):
         rows = slice(first, min(first + step, data.n_docs))
         block = data.X[rows]
@@ -197,7 +203,7 @@ def _dataset_batches(data: Dataset, dtype: np.dtype[Any], progress: Progress | N
             progress(rows.stop, data.n_docs)
 
 
-def _texts(column: Sequence[Any]) -> TextColumn:
+def _as_text_column(column: Sequence[Any]) -> TextColumn:
     if isinstance(column, TextColumn):
         return column
     return TextColumn.of(["" if one is None else str(one) for one in column])
@@ -207,23 +213,23 @@ def _texts(column: Sequence[Any]) -> TextColumn:
 
 
 def runs_of(ids: AnyArray) -> tuple[AnyArray, IntArray]:
-    """The ids of runs of equal neighbours, and the length of each run."""
+    """The ids of runs of equal consecutive ids, and the length of each run."""
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
     return ids[starts], np.diff(np.append(starts, len(ids)))
 
 
 def ids_like(ids: AnyArray) -> Callable[[list[Any]], AnyArray]:
-    """A function that makes an array of ids of the same kind from what ``tolist`` gives of them."""
+    """Return a function that turns a list of ids into an array of the same type as ``ids``."""
     kind = ids.dtype
     if kind.kind in NUMBER_KINDS:
-        return lambda some: np.array(some, dtype=kind)
+        return lambda id_list: np.array(id_list, dtype=kind)
     if kind.kind == "O" and not all(isinstance(one, str) for one in ids):
         raise DataError(None, None, "query ids of mixed or compound types cannot be written; use int or str")
     return text_array
 
 
 def as_dtype(X: AnyArray, dtype: np.dtype[Any], names: Sequence[str], first: int) -> AnyArray:
-    """The values in another type; one that overflows in it is refused."""
+    """Cast the values; overflow is an error."""
     if X.dtype == dtype:
         return X
     with np.errstate(over="ignore"):
@@ -240,15 +246,15 @@ def as_dtype(X: AnyArray, dtype: np.dtype[Any], names: Sequence[str], first: int
 
 # --- Parquet -----------------------------------------------------------------------------------------------
 
-TEXT = np.dtype(np.str_)
+TEXT_DTYPE = np.dtype(np.str_)
 DEFAULT_CHOICE = ColumnChoice()
 
 
-class _Part(NamedTuple):
-    """One file: its columns, the type of its query ids, and how many rows it has."""
+class _ParquetFile(NamedTuple):
+    """A parquet file; ``single`` is True if its features are float32."""
 
     name: str
-    columns: Columns
+    columns: TableColumns
     single: bool
     query_kind: np.dtype[Any]
     n_rows: int
@@ -259,26 +265,26 @@ def parquet_source(
     dtype: Any,
     progress: Progress | None = None,
     choice: ColumnChoice = DEFAULT_CHOICE,
-) -> Source:
-    """The rows of parquet files, which make one data set in the order given.
+) -> BatchSource:
+    """The rows of parquet files, joined in the given order.
 
-    Features are float32 if they are in all files, else float64. Columns are found by name; a file that lacks
-    one is refused.
+    Features are float32 if they are so in all files, else float64. Columns are matched by name; all files
+    must have the same columns.
     """
-    parts = [_part(path, choice) for path in paths]
-    for part in parts[1:]:
-        _check_same_columns(parts[0], part)
-    single = all(part.single for part in parts)
+    inputs = [_inspect_parquet(path, choice) for path in paths]
+    for other in inputs[1:]:
+        _check_same_columns(inputs[0], other)
+    single = all(one.single for one in inputs)
     kind = np.dtype((np.float32 if single else np.float64) if dtype is None else dtype)
-    query_kind, columns = _common_kind(parts), parts[0].columns
+    query_kind, columns = _common_id_type(inputs), inputs[0].columns
 
     def batches() -> Iterator[Batch]:
-        done, total = 0, sum(part.n_rows for part in parts)
-        for path, part in zip(paths, parts, strict=True):
+        done, total = 0, sum(one.n_rows for one in inputs)
+        for path, one in zip(paths, inputs, strict=True):
             first = 0
             with open_parquet(path) as file:
-                for table in _tables(file, columns):
-                    with in_file(part.name):
+                for table in _read_tables(file, columns):
+                    with in_file(one.name):
                         batch = _batch(table, columns, kind, first)
                     yield batch
                     first += table.num_rows
@@ -286,55 +292,55 @@ def parquet_source(
                     if progress is not None:
                         progress(done, total)
 
-    about = {"source": _names_of(paths), "profile": None}
+    about = {"source": _joined_names(paths), "profile": None}
     ids = ids_like(np.empty(0, dtype=query_kind))
-    return Source(batches(), kind, lambda _: columns.features, ids, about)
+    return BatchSource(batches(), kind, lambda _: columns.features, ids, about)
 
 
-def _part(path: PathLike, choice: ColumnChoice) -> _Part:
+def _inspect_parquet(path: PathLike, choice: ColumnChoice) -> _ParquetFile:
     name = source_name(path)
     with open_parquet(path) as file, in_file(name):
         columns, table = columns_of(without_index(file.schema_arrow.empty_table()), choice)
         weights_of(table, columns)
         single = features_of(table, columns.features).dtype == np.float32
-        return _Part(name, columns, single, _kind_of(table[columns.qid]), file.metadata.num_rows)
+        return _ParquetFile(name, columns, single, _id_type(table[columns.qid]), file.metadata.num_rows)
 
 
-def _kind_of(column: Any) -> np.dtype[Any]:
-    kind = TEXT if is_text(column.dtype) else ids_of(column).dtype
+def _id_type(column: Any) -> np.dtype[Any]:
+    kind = TEXT_DTYPE if is_text(column.dtype) else ids_of(column).dtype
     if kind.kind == "O":
-        reason = f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
+        reason = f"the column {column.name!r} has type {column.dtype}; ids must be numbers or text"
         raise DataError(None, None, reason)
     return kind
 
 
-def _check_same_columns(first: _Part, other: _Part) -> None:
+def _check_same_columns(first: _ParquetFile, other: _ParquetFile) -> None:
     for lacking, having in ((other, first), (first, other)):
         for name in sorted(set(having.columns.all()) - set(lacking.columns.all())):
-            reason = f"has no column {name!r}, but {having.name} has; all files need the same ones"
+            reason = f"has no column {name!r}, but {having.name} has; all files need the same columns"
             raise DataError(lacking.name, None, reason)
         for name in sorted(set(having.columns.features) - set(lacking.columns.features)):
-            reason = f"the column {name!r} is text, but a feature in {having.name}; make both the same"
+            reason = f"the column {name!r} is text, but a feature in {having.name}; use the same type in both"
             raise DataError(lacking.name, None, reason)
 
 
-def _common_kind(parts: Sequence[_Part]) -> np.dtype[Any]:
-    """The type that holds the query ids of all files unchanged."""
-    common = parts[0].query_kind
-    for part in parts:
-        kind = part.query_kind
+def _common_id_type(inputs: Sequence[_ParquetFile]) -> np.dtype[Any]:
+    """The type that represents the query ids of all files exactly."""
+    common = inputs[0].query_kind
+    for one in inputs:
+        kind = one.query_kind
         mixed = {kind.kind, common.kind}
         if len(mixed) > 1 and (mixed != {"i", "u"} or np.result_type(kind, common).kind == "f"):
-            here, there = ("text" if one == TEXT else one.name for one in (kind, common))
-            reason = f"its query ids are {here}, but those of {parts[0].name} are {there}; make them alike"
-            raise DataError(part.name, None, reason)
+            here, there = ("text" if dtype == TEXT_DTYPE else dtype.name for dtype in (kind, common))
+            reason = f"query ids are {here}, but {there} in {inputs[0].name}; use the same type in all files"
+            raise DataError(one.name, None, reason)
         common = np.result_type(kind, common)
-    return TEXT if common.kind == "U" else common
+    return TEXT_DTYPE if common.kind == "U" else common
 
 
-def _tables(file: Any, columns: Columns) -> Iterator[Any]:
-    """Some rows at a time, one row group after another: over all groups at once, arrow keeps what it read."""
-    arrow, size = extra("pyarrow"), rows_of_batch(len(columns.features))
+def _read_tables(file: Any, columns: TableColumns) -> Iterator[Any]:
+    """Tables of some rows, one row group at a time: an iterator over all groups keeps them in memory."""
+    arrow, size = import_extra("pyarrow"), rows_of_batch(len(columns.features))
     for group in range(file.num_row_groups):
         stream = file.iter_batches(size, row_groups=[group], columns=columns.all(), use_threads=False)
         for rows in stream:
@@ -342,7 +348,7 @@ def _tables(file: Any, columns: Columns) -> Iterator[Any]:
                 yield arrow.Table.from_batches([rows])
 
 
-def _batch(table: Any, columns: Columns, dtype: np.dtype[Any], first: int) -> Batch:
+def _batch(table: Any, columns: TableColumns, dtype: np.dtype[Any], first: int) -> Batch:
     rows = as_table(table)
     X = as_dtype(features_of(rows, columns.features), dtype, columns.features, first)
     y = as_labels(numbers_of(rows[columns.label], "label"), table.num_rows, first)
@@ -356,9 +362,9 @@ def _batch(table: Any, columns: Columns, dtype: np.dtype[Any], first: int) -> Ba
 
 
 def _parquet_texts(column: Any) -> TextColumn:
-    """Strings as the bytes that arrow holds them in; null is empty."""
-    arrow = extra("pyarrow")
-    compute = extra("pyarrow.compute")
+    """Strings as a view of arrow's bytes; null becomes an empty string."""
+    arrow = import_extra("pyarrow")
+    compute = import_extra("pyarrow.compute")
     texts = compute.fill_null(column.combine_chunks().cast(arrow.large_string()), "")
     if isinstance(texts, arrow.ChunkedArray):
         texts = texts.combine_chunks()
@@ -366,23 +372,23 @@ def _parquet_texts(column: Any) -> TextColumn:
         texts.validate(full=True)
     except arrow.ArrowInvalid:
         raise DataError(None, None, NOT_UTF8) from None
-    _, places, block = texts.buffers()
-    begins = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    _, offset_buffer, block = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.empty(0, dtype=np.uint8) if block is None else np.frombuffer(block, dtype=np.uint8)
-    return TextColumn(data, begins[:-1], begins[1:])
+    return TextColumn(data, offsets[:-1], offsets[1:])
 
 
 def write_folder(dataset: Dataset, path: PathLike) -> None:
-    """Write a data set into a folder; one that holds a data set already is replaced, any other refused."""
+    """Write a data set into a folder; an existing data set is replaced, any other folder is an error."""
     write_source(dataset_source(dataset, None), path, "keep")
 
 
-def write_source(source: Source, path: PathLike, missing: str) -> None:
+def write_source(source: BatchSource, path: PathLike, missing: str) -> None:
     """Write all documents of a source into a folder."""
     name = source.about["source"]
     with (
-        atomic_folder(path, is_folder_dataset) as place,
-        FolderWriter(place, source.dtype, missing) as writer,
+        atomic_folder(path, is_folder_dataset) as folder,
+        FolderWriter(folder, source.dtype, missing) as writer,
     ):
         for batch in source.batches:
             if missing == "error":
@@ -396,11 +402,11 @@ def write_source(source: Source, path: PathLike, missing: str) -> None:
         writer.finish(source.names(writer.width), source.ids, source.about, source.empty_comments)
 
 
-def _refuse_missing(batch: Batch, first: int, source: Source) -> None:
-    place = first_place(batch.X, np.isnan)
-    if place is not None:
-        row, column = place
+def _refuse_missing(batch: Batch, first: int, source: BatchSource) -> None:
+    position = find_first(batch.X, np.isnan)
+    if position is not None:
+        row, column = position
         feature = source.names(batch.X.shape[1])[column]
         query = batch.ids[int(np.searchsorted(np.cumsum(batch.sizes), row, side="right"))]
-        reason = f"feature {feature} of row {first + row} (query {query}) is missing; {OTHER_POLICIES}"
+        reason = f"feature {feature} of row {first + row} (query {query}) is missing; {POLICY_ADVICE}"
         raise DataError(source.about["source"], None, reason)

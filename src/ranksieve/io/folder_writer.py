@@ -1,4 +1,4 @@
-"""Write a folder of a data set, block by block."""
+"""Write a data set into a folder, block by block."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve._util.files import decode_json
 from ranksieve._version import __version__
 from ranksieve.data.dataset import TextColumn
-from ranksieve.data.queries import queries_in_order
+from ranksieve.data.queries import contiguous_queries
 from ranksieve.errors import DataError
 from ranksieve.io import folder as layout
 from ranksieve.prepare.missing import FILLS, MissingPolicy
 
-BLOCK_ROWS = 16384
-BLOCK_CELLS = 2**24  # 128 MB of float64: blocks of very wide data have fewer rows
-STAGED = "staged.tmp"
-TOGETHER = "sort the file by query, or read it whole with read_dataset and write it with write_dataset"
+MAX_BLOCK_ROWS = 16384
+MAX_BLOCK_CELLS = 2**24  # 128 MB of float64: blocks of very wide data have fewer rows
+SORT_ADVICE = "sort the file by query, or read it whole with read_dataset and write it with write_dataset"
 
 
 class Batch(NamedTuple):
     """Consecutive documents: the query ``ids[k]`` has the next ``sizes[k]`` of them.
 
-    Later batches may be wider: the features of earlier ones are 0 there.
+    Later batches may have more features, which are 0 for earlier documents.
     """
 
     X: AnyArray
@@ -44,19 +43,19 @@ class Batch(NamedTuple):
 
 
 class FolderWriter:
-    """Takes batches in the order of the input and writes the files of a folder.
+    """Writes batches, in the order of the input, to the files of a folder.
 
-    Blocks of whole queries are written as they come, with missing values replaced as the policy ``missing``
-    says. ``finish`` copies them once more if features turned up later that the first blocks do not have.
+    Blocks of whole queries are written as soon as they are complete, with missing values replaced by the
+    policy ``missing``. ``finish`` rewrites the blocks if later ones have more features.
     """
 
     def __init__(self, folder: Path, dtype: Any, missing: str = "keep") -> None:
         self._folder, self._dtype, self._missing = folder, np.dtype(dtype).newbyteorder("<"), missing
         self._files: dict[str, IO[bytes]] = {}
-        self._block = np.zeros((0, 0), self._dtype)  # columns × rows, those that are not written yet
-        self._starts, self._widths = [0], list[int]()  # of the blocks that are written
+        self._block = np.zeros((0, 0), self._dtype)  # columns × rows not written yet
+        self._starts, self._widths = [0], list[int]()  # of the written blocks
         self._sizes: dict[Hashable, int] = {}  # of the queries, in order of first appearance
-        self._cuts: list[int] = []  # where queries begin among the rows that are not written
+        self._cuts: list[int] = []  # first rows of queries among the pending rows
         self._latest: Hashable = None  # query
         self._text_columns: list[str] = []
         self.n_docs, self.width = 0, 0
@@ -71,7 +70,7 @@ class FolderWriter:
 
     @property
     def _pending(self) -> int:
-        """Rows that are not written yet."""
+        """Number of rows not written yet."""
         return self.n_docs - self._starts[-1]
 
     @property
@@ -81,21 +80,21 @@ class FolderWriter:
     # --- Batches ---------------------------------------------------------------------------------------
 
     def add(self, batch: Batch) -> None:
-        """Append documents; a query whose rows are not together is refused."""
+        """Append documents; the rows of each query must be contiguous."""
         row = self._pending
         for query, size in zip(batch.ids, batch.sizes, strict=True):
             if query not in self._sizes:
                 self._sizes[query] = 0
                 self._cuts.append(row)
             elif query != self._latest:
-                raise DataError(None, None, f"query {query} comes back after other queries; {TOGETHER}")
+                raise DataError(None, None, f"the rows of query {query} are not contiguous; {SORT_ADVICE}")
             self._sizes[query] += size
             self._latest, row = query, row + size
         self._add_features(batch.X)
         self._append(layout.LABELS, np.asarray(batch.y, dtype="<f8"))
         if batch.document_weight is not None:
             self._append(layout.DOCUMENT_WEIGHTS, np.asarray(batch.document_weight, dtype="<f8"))
-        self._add_names(batch)
+        self._add_text_columns(batch)
         self.n_docs += len(batch.y)
         self._write_blocks()
 
@@ -104,7 +103,7 @@ class FolderWriter:
             self._files[name] = (self._folder / name).open("wb")
         if isinstance(values, bytes):
             self._files[name].write(values)
-        else:  # as bytes, because dates have no buffer of their own
+        else:  # as bytes, because dates do not support the buffer protocol
             self._files[name].write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
 
     def _add_features(self, X: AnyArray) -> None:
@@ -114,29 +113,29 @@ class FolderWriter:
             self._write_blocks()  # wide blocks have fewer rows
         pending, stop = self._pending, self._pending + rows
         if self._block.shape[0] < self.width or self._block.shape[1] < stop:
-            enough = self._block_rows()
-            room = enough if stop <= enough else stop + stop // 4
-            wider = np.zeros((self.width, room), self._dtype)
-            wider[: len(self._block), :pending] = self._block[:, :pending]
-            self._block = wider
+            block_rows = self._block_rows()
+            capacity = block_rows if stop <= block_rows else stop + stop // 4
+            larger = np.zeros((self.width, capacity), self._dtype)
+            larger[: len(self._block), :pending] = self._block[:, :pending]
+            self._block = larger
         self._block[:width, pending:stop] = X.T
         self._block[width:, pending:stop] = 0
 
     def _block_rows(self) -> int:
-        return max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(1, self.width)))
+        return max(1, min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // max(1, self.width)))
 
     def _write_blocks(self) -> None:
-        """Write blocks while more rows are pending than a block has; the last query may go on."""
-        while self._pending > (most := self._block_rows()):
+        """Write blocks while more than one block is pending; the last query may be incomplete."""
+        while self._pending > (max_rows := self._block_rows()):
             cuts = [cut for cut in self._cuts if cut]
             if not cuts:
                 return
-            self._write_block(max((cut for cut in cuts if cut <= most), default=cuts[0]))
+            self._write_block(max((cut for cut in cuts if cut <= max_rows), default=cuts[0]))
 
     def _write_block(self, rows: int) -> None:
         if self._missing in FILLS:
             starts = [cut for cut in self._cuts if cut < rows]
-            queries = queries_in_order(np.arange(len(starts)), np.diff([*starts, rows]))
+            queries = contiguous_queries(np.arange(len(starts)), np.diff([*starts, rows]))
             MissingPolicy(self._missing).fill(self._block[:, :rows].T, queries)
         rest = self._pending - rows
         for column in self._block:
@@ -146,9 +145,9 @@ class FolderWriter:
         self._widths.append(len(self._block))
         self._cuts = [cut - rows for cut in self._cuts if cut >= rows]
 
-    # --- Comments and document ids ---------------------------------------------------------------------
+    # --- Comments, document ids and texts --------------------------------------------------------------
 
-    def _add_names(self, batch: Batch) -> None:
+    def _add_text_columns(self, batch: Batch) -> None:
         if batch.comments is not None:
             self._append(layout.COMMENTS, self._add_texts(batch.comments))
         if batch.doc_ids is not None:
@@ -158,13 +157,13 @@ class FolderWriter:
             self._append(layout.text_file(number), self._add_texts(column))
 
     def _add_texts(self, column: TextColumn) -> IntArray:
-        """Append the bytes of all entries; their places in the file of texts."""
+        """Append the bytes of all entries; return their spans in the file of texts."""
         block, pairs = column.block.data, zip(column.begins.tolist(), column.ends.tolist(), strict=True)
         ends = self._n_texts + np.cumsum(column.ends - column.begins)
         self._append(layout.TEXTS, b"".join(block[begin:end] for begin, end in pairs))
         return np.stack([ends - column.ends + column.begins, ends], axis=1).astype("<i8")
 
-    # --- The end ---------------------------------------------------------------------------------------
+    # --- Header and query ids --------------------------------------------------------------------------
 
     def finish(
         self,
@@ -175,8 +174,8 @@ class FolderWriter:
     ) -> None:
         """Write the last block and the header.
 
-        ``ids_of`` makes the array of query ids from what the batches called them. Without
-        ``empty_comments``, comments that are all empty are left out, and the document ids with them.
+        ``ids_of`` makes the array of query ids from those of the batches. Without ``empty_comments``,
+        comments that are all empty are left out together with the document ids.
         """
         if self._pending:
             self._write_block(self._pending)
@@ -210,38 +209,42 @@ class FolderWriter:
                 (self._folder / name).unlink()
 
     def _write_query_ids(self, ids: AnyArray) -> str:
-        """Numbers, or texts by their places; returns the kind."""
+        """Write query ids as numbers, or as spans of the file of texts; return their type."""
         if ids.dtype.kind in layout.NUMBER_KINDS:
             self._append(layout.QUERY_IDS, ids.astype(ids.dtype.newbyteorder("<")))
             return str(ids.dtype.name)
         self._append(layout.QUERY_IDS, self._add_texts(TextColumn.of([str(one) for one in ids])))
-        return layout.TEXT
+        return layout.TEXT_IDS
 
     def _write_header(self, content: Mapping[str, Any]) -> None:
         files = {
-            file.name: {"bytes": file.stat().st_size, "edges": layout.edges_of(file)}
+            file.name: {"bytes": file.stat().st_size, "edges": layout.checksum_of_edges(file)}
             for file in sorted(self._folder.glob("*.bin"))
         }
-        opening = {"format": layout.FORMAT, "format_version": layout.FORMAT_VERSION, "version": __version__}
+        version = {
+            "format": layout.FOLDER_FORMAT,
+            "format_version": layout.FOLDER_FORMAT_VERSION,
+            "version": __version__,
+        }
         source = content.get("source")
-        if source is not None:  # a file name need not be Unicode
+        if source is not None:  # a file name may be invalid Unicode
             content = {**content, "source": source.encode("utf-8", "backslashreplace").decode()}
-        text = json.dumps({**opening, **content, "files": files}, allow_nan=False)
+        text = json.dumps({**version, **content, "files": files}, allow_nan=False)
         try:
             decode_json(text)
         except json.JSONDecodeError as error:
             raise DataError(
                 None, None, f"a name in the data cannot be written ({error.msg}); rename it"
             ) from None
-        (self._folder / layout.HEADER).write_text(text + "\n", encoding="utf-8")
+        (self._folder / layout.HEADER_FILE).write_text(text + "\n", encoding="utf-8")
 
     def _widen(self) -> None:
-        """Give all blocks the same columns, with 0 in those that came later."""
-        path, staged = self._folder / layout.FEATURES, self._folder / STAGED
-        os.replace(path, staged)
-        with staged.open("rb") as old, path.open("wb") as new:
+        """Rewrite all blocks with the same number of columns, 0 in the new ones."""
+        path, narrow = self._folder / layout.FEATURES, self._folder / "staged.tmp"
+        os.replace(path, narrow)
+        with narrow.open("rb") as old, path.open("wb") as new:
             for rows, width in zip(np.diff(self._starts).tolist(), self._widths, strict=True):
                 block = np.zeros((self.width, rows), self._dtype)
                 old.readinto(block[:width].data)
                 new.write(block.data)
-        staged.unlink()
+        narrow.unlink()

@@ -1,4 +1,4 @@
-"""Folds of train, validation and test data: LETOR's own, or dealt at random."""
+"""Folds of training, validation and test data: those of a LETOR collection, or random ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ranksieve._types import BoolArray, PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.io.letor import read_letor
-from ranksieve.io.text_files import FOLD, SPLITS, file_names
+from ranksieve.io.text_files import FOLD_NAME, SPLITS, file_names
 
 ROOT_VARIABLE = "RANKSIEVE_LETOR"
-NORMALISED = "QueryLevelNorm"
+NORMALISED_SUBFOLDER = "QueryLevelNorm"
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class Fold:
 
 
 def deal_folds(data: Dataset, n_folds: int = 5, random_state: int = 0) -> list[Fold]:
-    """Deal the queries at random into parts: of each fold one is test, the next validation, the rest train.
+    """Split the queries at random into ``n_folds`` parts and return one fold per part.
 
-    Every query is a test query once, as in LETOR's folds.
+    Fold k tests on part k, validates on the next one and trains on the others: every query is a test query
+    once, as in LETOR's folds.
     """
     if not 3 <= n_folds <= data.n_queries:
         reason = f"must be from 3 (train, validation, test) to the number of queries, {data.n_queries}"
@@ -50,18 +51,18 @@ def deal_folds(data: Dataset, n_folds: int = 5, random_state: int = 0) -> list[F
 
 
 def find_collections(root: PathLike) -> dict[str, Path]:
-    """The collections of a folder by name: the folder itself if it holds folds, else those in it that do."""
+    """Collections in a folder, by name: the folder itself if it has folds, else its subfolders with folds."""
     base = Path(root)
     if not base.is_dir():
-        raise FileNotFoundError(f"{base}: there is no such folder; expected one with LETOR collections")
+        raise FileNotFoundError(f"{base}: no such folder; expected a folder with LETOR collections")
     if _has_folds(base):
         return {base.resolve().name: base}
-    found = {path.name: path for path in sorted(base.iterdir()) if path.is_dir() and _has_folds(path)}
-    if not found:
+    collections = {path.name: path for path in sorted(base.iterdir()) if path.is_dir() and _has_folds(path)}
+    if not collections:
         raise FileNotFoundError(
-            f"{base}: has no folds; expected Fold1, Fold2, … in it, or in the folders of its collections"
+            f"{base}: has no folds; expected folders Fold1, Fold2, … in it or in its subfolders"
         )
-    return found
+    return collections
 
 
 def load_letor_folds(
@@ -69,19 +70,19 @@ def load_letor_folds(
 ) -> list[Fold]:
     """Read ``Fold1``, ``Fold2``, … of a collection, each with a train, validation and test file.
 
-    The parts come with LETOR's conventions: their ``profile`` is ``"letor"``.
+    The data sets use LETOR's metric conventions: their ``profile`` is ``"letor"``.
 
     Parameters
     ----------
     name_or_path : str or path
-        A collection under ``root``, as ``"MQ2008"``, or the path of its folder; a level ``QueryLevelNorm``
-        below it is found.
+        Collection under ``root``, such as ``"MQ2008"``, or the path of its folder. The folds may also be in
+        its subfolder ``QueryLevelNorm``.
     root : path, optional
         Folder of collections; default: the environment variable RANKSIEVE_LETOR.
     widen : bool
-        Parts with fewer features than the widest get columns of 0; False refuses them.
+        Add columns of 0 to data sets with fewer features than the widest; if False, raise an error instead.
     **read_options
-        For :func:`read_letor`.
+        Passed to :func:`read_letor`.
     """
     folds = _fold_folders(_collection(name_or_path, root))
     files = [[_split_file(fold, split) for split in SPLITS] for fold in folds]
@@ -96,22 +97,22 @@ def _collection(name_or_path: PathLike, root: PathLike | None) -> Path:
     path = Path(name_or_path)
     if root is None and path.is_dir():
         return path
-    given = os.environ.get(ROOT_VARIABLE) if root is None else root
-    if not given:
+    root_folder = os.environ.get(ROOT_VARIABLE) if root is None else root
+    if not root_folder:
         raise FileNotFoundError(
-            f"{path}: there is no such folder here; give its path, or the folder of LETOR collections that "
-            f"holds it as root or in the environment variable {ROOT_VARIABLE}"
+            f"{path}: no such folder; give its path, or set root or the environment variable {ROOT_VARIABLE} "
+            "to the folder of LETOR collections that contains it"
         )
-    base = Path(given)
+    base = Path(root_folder)
     if not base.is_dir():
         raise FileNotFoundError(
-            f"{base}: there is no such folder, so {path} cannot be found; "
-            f"set {ROOT_VARIABLE} to the folder that holds the LETOR collections"
+            f"{base}: no such folder, so {path} cannot be found; "
+            f"set {ROOT_VARIABLE} to the folder that contains the LETOR collections"
         )
     if not (base / path).is_dir():
         present = ", ".join(sorted(entry.name for entry in base.iterdir() if entry.is_dir())) or "none"
         raise FileNotFoundError(
-            f"{base / path}: there is no such collection; {base} holds: {present}; "
+            f"{base / path}: no such collection; {base} contains: {present}; "
             f"name one of them, or set {ROOT_VARIABLE} to another folder"
         )
     return base / path
@@ -122,26 +123,26 @@ def _check_widths(parts: list[Dataset], width: int) -> None:
         if part.n_features != width:
             reason = (
                 f"has {part.n_features} features, but other parts of the collection have {width} (if absent "
-                f"means 0, write {width}:0 once in the file)"
+                f"features are 0, write {width}:0 on one line of the file)"
             )
             raise DataError(part.source, None, reason)
 
 
 def _fold_folders(collection: Path) -> list[Path]:
-    """Fold1, Fold2, … in the order of their numbers."""
-    for folder in (collection, collection / NORMALISED):
-        found = _numbered_folds(folder)
-        if found:
-            return [found[number] for number in sorted(found)]
+    """Fold1, Fold2, … in numerical order."""
+    for folder in (collection, collection / NORMALISED_SUBFOLDER):
+        folds = _numbered_folds(folder)
+        if folds:
+            return [folds[number] for number in sorted(folds)]
     raise FileNotFoundError(f"{collection}: has no folds; expected folders Fold1, Fold2, … in it")
 
 
 def _has_folds(collection: Path) -> bool:
-    return any(_numbered_folds(folder) for folder in (collection, collection / NORMALISED))
+    return any(_numbered_folds(folder) for folder in (collection, collection / NORMALISED_SUBFOLDER))
 
 
 def _numbered_folds(folder: Path) -> dict[int, Path]:
-    numbers = {path: FOLD.fullmatch(path.name) for path in folder.glob("Fold*") if path.is_dir()}
+    numbers = {path: FOLD_NAME.fullmatch(path.name) for path in folder.glob("Fold*") if path.is_dir()}
     return {int(match[1]): path for path, match in numbers.items() if match}
 
 

@@ -1,4 +1,4 @@
-"""Tables in memory and parquet files: which columns hold query ids, labels, features and texts."""
+"""Data frames and parquet files, and the roles of their columns: query ids, labels, features, texts."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve._util.files import atomic_write
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.features import WILD, dense_columns, matching
+from ranksieve.data.features import WILDCARDS, dense_columns, matching
 from ranksieve.data.matrix import is_streamed
 from ranksieve.data.queries import text_array
 from ranksieve.errors import DataError, ParameterError, how_to_install
-from ranksieve.io.tables import COLUMNS
-from ranksieve.io.text_files import check_announced, in_file, plain_file_errors, source_name
+from ranksieve.io.tables import JUDGEMENT_COLUMNS
+from ranksieve.io.text_files import check_parquet_size, in_file, plain_file_errors, source_name
 from ranksieve.prepare.missing import check_policy, fill_missing
 
 DOC_ID, COMMENT, DOCUMENT_WEIGHT = "doc_id", "comment", "document_weight"
-NAMES_SHOWN = 20
-NEAREST_SHOWN = 3
-USUAL_NAMES = {"qid": COLUMNS["query"], "label": COLUMNS["grade"], "doc_id": COLUMNS["document"]}
+MAX_SHOWN_NAMES = 20
+MAX_SIMILAR_NAMES = 3
+USUAL_NAMES = {
+    "qid": JUDGEMENT_COLUMNS["query"],
+    "label": JUDGEMENT_COLUMNS["grade"],
+    "doc_id": JUDGEMENT_COLUMNS["document"],
+}
 
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Which columns a user wants; ``features`` and ``ignore`` are names or shell patterns.
+    """The columns that the user chose; ``features`` and ``ignore`` are names or shell patterns.
 
-    Without ``features`` all numbers are features; without ``doc_id`` the column ``doc_id``, if any, holds the
-    document ids, and likewise ``document_weight`` the weights of documents.
+    By default all other columns except texts are features, the column ``doc_id``, if any, has the document
+    ids, and the column ``document_weight``, if any, the document weights.
     """
 
     qid: str = "qid"
@@ -51,8 +55,8 @@ class ColumnChoice:
 COLUMN_OPTIONS = tuple(field.name for field in fields(ColumnChoice))
 
 
-class Columns(NamedTuple):
-    """The names of the columns of a table; document ids, comments, texts and weights may be absent."""
+class TableColumns(NamedTuple):
+    """Column names of a table by role; document ids, comments, texts and weights are optional."""
 
     qid: str
     label: str
@@ -67,10 +71,10 @@ class Columns(NamedTuple):
         return [*(name for name in names if name is not None), *self.texts, *self.features]
 
 
-def columns_of(frame: Any, choice: ColumnChoice) -> tuple[Columns, Any]:
-    """Which columns hold what, and the table as narwhals shows it.
+def columns_of(frame: Any, choice: ColumnChoice) -> tuple[TableColumns, Any]:
+    """The role of each column, and the table as a narwhals frame.
 
-    Columns of text that are neither asked for as features nor ignored are texts.
+    Text columns that are neither ignored nor requested as features are texts.
     """
     table = as_table(frame)
     present = list(table.columns)
@@ -80,10 +84,10 @@ def columns_of(frame: Any, choice: ColumnChoice) -> tuple[Columns, Any]:
         for chosen, usual in ((choice.doc_id, DOC_ID), (choice.document_weight, DOCUMENT_WEIGHT))
     )
     comment = COMMENT if is_text(table.schema.get(COMMENT)) and COMMENT not in ignored else None
-    named = {"qid": choice.qid, "label": choice.label, "doc_id": doc_id, "document_weight": weight}
-    for argument, name in named.items():
+    by_role = {"qid": choice.qid, "label": choice.label, "doc_id": doc_id, "document_weight": weight}
+    for argument, name in by_role.items():
         _check_column(name, argument, present)
-    special = [name for name in (*named.values(), comment) if name is not None]
+    special = [name for name in (*by_role.values(), comment) if name is not None]
     rest = [name for name in present if name not in special and name not in ignored]
     texts = [name for name in rest if _holds_text(table, name)]
     if choice.features is None:
@@ -91,86 +95,91 @@ def columns_of(frame: Any, choice: ColumnChoice) -> tuple[Columns, Any]:
     else:
         features = _chosen_features(choice.features, present, special, ignored)
         texts = [name for name in texts if name not in features]
-    return Columns(choice.qid, choice.label, doc_id, comment, features, texts, weight), table
+    return TableColumns(choice.qid, choice.label, doc_id, comment, features, texts, weight), table
 
 
 def _chosen_features(
     patterns: str | Sequence[str], present: Sequence[str], special: Sequence[str], ignored: set[str]
 ) -> list[str]:
-    """The columns that are asked for by name, and those of patterns that are not something else."""
-    asked = [patterns] if isinstance(patterns, str) else list(patterns)
-    found = columns_matching(asked, present, "features")
-    features = [name for name in found if name not in ignored and (name in asked or name not in special)]
+    """Columns requested by name, and those that match a pattern and have no other role."""
+    requested = [patterns] if isinstance(patterns, str) else list(patterns)
+    matches = columns_matching(requested, present, "features")
+    features = [
+        name for name in matches if name not in ignored and (name in requested or name not in special)
+    ]
     if not features:
         reason = (
-            f"`features={', '.join(asked)!r}` leaves no column: the matching ones are ignored, ids or labels"
+            f"`features={', '.join(requested)!r}` selects no feature: all matching columns are ignored, ids "
+            "or labels"
         )
         raise DataError(None, None, reason)
     return features
 
 
 def columns_matching(patterns: str | Sequence[str], names: Sequence[str], argument: str) -> list[str]:
-    """The names that one of the shell patterns matches, in the order of the patterns, then of the names.
+    """Names that match one of the shell patterns, in the order of the patterns, then of the names.
 
-    A name matches itself, whatever it holds. A pattern that matches nothing is refused.
+    A name always matches itself, even if it contains wildcards. A pattern without a match is an error.
     """
-    found: dict[str, None] = {}
+    matches: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        some = [pattern] if pattern in names else matching(pattern, names)
-        if not some:
-            near = get_close_matches(pattern.strip(WILD + "]"), names, n=NEAREST_SHOWN, cutoff=0.3)
-            hint = f"the nearest are {', '.join(near)}" if near else f"there are {_listed(names)}"
+        matched = [pattern] if pattern in names else matching(pattern, names)
+        if not matched:
+            similar = get_close_matches(
+                pattern.strip(WILDCARDS + "]"), names, n=MAX_SIMILAR_NAMES, cutoff=0.3
+            )
+            hint = f"similar: {', '.join(similar)}" if similar else f"the columns are {_list_names(names)}"
             raise DataError(None, None, f"no column matches `{argument}={pattern!r}`; {hint}")
-        found |= dict.fromkeys(some)
-    return list(found)
+        matches |= dict.fromkeys(matched)
+    return list(matches)
 
 
 def _check_column(name: str | None, argument: str, present: Sequence[str]) -> None:
     if name is None or name in present:
         return
     usual = [one for one in present if one.lower() in USUAL_NAMES.get(argument, ())]
-    near = usual or get_close_matches(name, present, n=1, cutoff=0.5)
-    hint = f"did you mean `{argument}={near[0]!r}`?" if near else f"name it with `{argument}`"
-    raise DataError(None, None, f"there is no column {name!r} among {_listed(present)}; {hint}")
+    similar = usual or get_close_matches(name, present, n=1, cutoff=0.5)
+    hint = f"did you mean `{argument}={similar[0]!r}`?" if similar else f"give its name with `{argument}`"
+    raise DataError(None, None, f"no column {name!r}; the columns are {_list_names(present)}; {hint}")
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
+def _list_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:MAX_SHOWN_NAMES]) + (", …" if len(names) > MAX_SHOWN_NAMES else "")
 
 
 # --- Values ------------------------------------------------------------------------------------------------
 
 
 def features_of(table: Any, names: list[str]) -> AnyArray:
-    """The feature columns side by side; float32 if all of them are."""
-    narwhals = extra("narwhals")
+    """The feature columns as a matrix; float32 if all of them are, else float64."""
+    narwhals = import_extra("narwhals")
     kinds = {name: table.schema[name] for name in names}
-    words = [
+    not_numbers = [
         f"{name} ({kind})"
         for name, kind in kinds.items()
         if not _is_number(kind) and (_holds_text(table, name) or table[name].null_count() < len(table))
     ]
-    if words:
+    if not_numbers:
         reason = (
-            f"features must be numbers, but these columns are not: {', '.join(words[:NAMES_SHOWN])}; leave "
-            "them out with `ignore`"
+            f"features must be numbers, but these columns are not: "
+            f"{', '.join(not_numbers[:MAX_SHOWN_NAMES])}; leave them out with `ignore`"
         )
         raise DataError(None, None, reason)
     single = bool(kinds) and all(kind == narwhals.Float32 for kind in kinds.values())
     X = np.empty((len(table), len(names)), dtype=np.float32 if single else np.float64)
     for j, name in enumerate(names):
-        X[:, j] = _floats(table[name]) if _is_number(kinds[name]) else np.nan  # nothing but gaps
+        X[:, j] = _floats(table[name]) if _is_number(kinds[name]) else np.nan  # all missing
     return X
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a column of this type holds strings."""
-    narwhals = extra("narwhals")
+    """Return True for the types of text columns."""
+    narwhals = import_extra("narwhals")
     return kind in (narwhals.String, narwhals.Categorical, narwhals.Enum)
 
 
 def _holds_text(table: Any, name: str) -> bool:
-    """Whether a column is text; one of pandas objects that are all missing could hold anything."""
+    """Return True for text; not for a pandas object column whose values are all missing."""
     if not is_text(table.schema[name]):
         return False
     objects = str(getattr(table[name].to_native(), "dtype", "")) == "object"
@@ -178,46 +187,46 @@ def _holds_text(table: Any, name: str) -> bool:
 
 
 def texts_of(column: Any) -> list[str]:
-    """Strings; null is empty."""
-    narwhals = extra("narwhals")
+    """Values as strings; null becomes an empty string."""
+    narwhals = import_extra("narwhals")
     return column.cast(narwhals.String).fill_null("").to_list()  # type: ignore[no-any-return]
 
 
 def _is_number(kind: Any) -> bool:
-    return bool(kind.is_numeric()) or kind == extra("narwhals").Boolean
+    return bool(kind.is_numeric()) or kind == import_extra("narwhals").Boolean
 
 
 def _floats(column: Any) -> FloatArray:
-    """Numbers as float64, null as NaN."""
-    if column.dtype.is_integer():  # those beyond 2^53 are rounded, which arrow refuses to do
-        gaps = np.asarray(column.is_null().to_numpy(), dtype=bool)
-        return np.where(gaps, np.nan, np.asarray(column.fill_null(0).to_numpy(), dtype=np.float64))
-    return np.asarray(column.cast(extra("narwhals").Float64).to_numpy(), dtype=np.float64)
+    """Numbers as float64; null becomes NaN."""
+    if column.dtype.is_integer():  # NumPy rounds integers beyond 2^53, arrow raises an error
+        nulls = np.asarray(column.is_null().to_numpy(), dtype=bool)
+        return np.where(nulls, np.nan, np.asarray(column.fill_null(0).to_numpy(), dtype=np.float64))
+    return np.asarray(column.cast(import_extra("narwhals").Float64).to_numpy(), dtype=np.float64)
 
 
 def numbers_of(column: Any, what: str) -> FloatArray:
     """Labels or weights as float64."""
     if not _is_number(column.dtype):
-        reason = f"the {what} column {column.name!r} holds {column.dtype}; {what}s must be numbers"
+        reason = f"the {what} column {column.name!r} has type {column.dtype}; {what}s must be numbers"
         raise DataError(None, None, reason)
     return _floats(column)
 
 
-def weights_of(table: Any, columns: Columns) -> FloatArray | None:
-    """The weights of documents, if there is a column of them."""
+def weights_of(table: Any, columns: TableColumns) -> FloatArray | None:
+    """The document weights, or None without such a column."""
     name = columns.document_weight
     return None if name is None else numbers_of(table[name], "document weight")
 
 
 def ids_of(column: Any) -> AnyArray:
-    """Ids as int64, float64 or str where possible."""
-    narwhals = extra("narwhals")
+    """Ids as int64, float64 or str if possible, else as objects."""
+    narwhals = import_extra("narwhals")
     if column.dtype in (narwhals.Categorical, narwhals.Enum):
         column = column.cast(narwhals.String)
     unknown = column.dtype == narwhals.Unknown and column.null_count() < len(column)
     if column.dtype.is_nested() or unknown:
         raise DataError(
-            None, None, f"the column {column.name!r} holds {column.dtype}; ids must be numbers or text"
+            None, None, f"the column {column.name!r} has type {column.dtype}; ids must be numbers or text"
         )
     if column.null_count() > 0:
         nulls = column.is_null().to_list()
@@ -226,45 +235,47 @@ def ids_of(column: Any) -> AnyArray:
     return text_array(column.to_list()) if column.dtype == narwhals.String else np.asarray(column.to_numpy())
 
 
-def _decoded(column: Any) -> Any:
-    """A column of categories as a column of their values; those of polars are always text."""
-    narwhals, native = extra("narwhals"), column.to_native()
+def _decode_categories(column: Any) -> Any:
+    """A categorical column as a column of its values; polars categories are always text."""
+    narwhals, native = import_extra("narwhals"), column.to_native()
     if narwhals.dependencies.is_pyarrow_chunked_array(native):
         native = native.cast(native.type.value_type)
     elif narwhals.dependencies.is_pandas_like_series(native):
-        native = native.astype(_kind_of_values(native))
+        native = native.astype(_dtype_of_values(native))
     return narwhals.from_native(native, series_only=True)
 
 
-def _kind_of_values(column: Any) -> Any:
-    """The type that the values of a pandas column of categories have in a column of their own."""
+def _dtype_of_values(column: Any) -> Any:
+    """The dtype of a column with the values of a categorical pandas column."""
     kind = column.dtype
     if hasattr(kind, "pyarrow_dtype"):
         return type(kind)(kind.pyarrow_dtype.value_type)
     values = kind.categories.dtype
-    has_no_gaps = isinstance(values, np.dtype) and values.kind in "iub"
-    return np.dtype(np.float64) if has_no_gaps and column.isna().any() else values
+    without_null = isinstance(values, np.dtype) and values.kind in "iub"
+    return np.dtype(np.float64) if without_null and column.isna().any() else values
 
 
 # --- Packages ----------------------------------------------------------------------------------------------
 
 
-def extra(module: str) -> Any:
-    """A module of another package, or a word on how to get it."""
+def import_extra(module: str) -> Any:
+    """Import a module of an optional package; the error shows how to install it."""
     try:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise ImportError(f"frames and files of columns need {package}: {how_to_install('frames')}") from None
+        raise ImportError(
+            f"data frames, parquet and CSV need {package}: {how_to_install('frames')}"
+        ) from None
 
 
 def as_table(frame: Any) -> Any:
-    """A table in memory as narwhals shows it; a column of categories is one of their values."""
-    narwhals = extra("narwhals")
+    """A narwhals frame of a table in memory; categorical columns become columns of their values."""
+    narwhals = import_extra("narwhals")
     if hasattr(frame, "set_axis") and not all(isinstance(label, str) for label in frame.columns):
         frame = frame.set_axis(
             [str(label) for label in frame.columns], axis=1
-        )  # pandas has labels of any kind
+        )  # pandas allows labels of any type
     try:
         table = narwhals.from_native(frame, eager_only=True)
     except narwhals.exceptions.DuplicateError:
@@ -275,13 +286,13 @@ def as_table(frame: Any) -> Any:
     except TypeError:
         reason = "must be a pandas, polars or arrow table in memory (collect a lazy one first)"
         raise ParameterError("frame", type(frame).__name__, reason) from None
-    coded = [name for name, kind in table.schema.items() if kind == narwhals.Categorical]
-    return table.with_columns(**{name: _decoded(table[name]) for name in coded})
+    categorical = [name for name, kind in table.schema.items() if kind == narwhals.Categorical]
+    return table.with_columns(**{name: _decode_categories(table[name]) for name in categorical})
 
 
-CELLS_AT_ONCE = 2**22  # of features on disk
-NOT_UTF8 = "holds text that is not UTF-8; write the file again"
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the row labels of a frame, which are no feature
+CELLS_PER_TABLE = 2**22  # for features on disk
+NOT_UTF8 = "contains text that is not UTF-8; write the file again"
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the index of a pandas frame, not a feature
 
 
 def from_frame(
@@ -295,28 +306,27 @@ def from_frame(
     document_weight: str | None = None,
     missing: str = "keep",
 ) -> Dataset:
-    """Take a data set from a pandas, polars or arrow table.
+    """Make a data set from a pandas, polars or arrow table.
 
-    Columns of text that are none of these become ``texts`` of the data set, except ``comment``, which
-    becomes its ``comments``. Column names that are not text, such as the numbers that pandas gives, are taken
-    as text: column 0 is called "0".
+    Other text columns become ``texts`` of the data set, except ``comment``, which becomes its ``comments``.
+    Column names that are not strings are converted: the pandas column 0 is called "0".
 
     Parameters
     ----------
     frame : DataFrame or Table
         One row per document.
     qid, label : str
-        The columns of query ids and of relevance.
+        Columns of query ids and relevance labels.
     doc_id : str, optional
-        The column of document ids; default ``doc_id`` if there is one.
+        Column of document ids; default: ``doc_id`` if there is one.
     features : str or sequence of str, optional
-        The feature columns, as names or shell patterns (``"bm25_*"``); default all others that are no text.
+        Feature columns, as names or shell patterns (``"bm25_*"``); default: all others except text.
     ignore : str or sequence of str
         Columns to leave out, as names or shell patterns.
     document_weight : str, optional
-        The column of how much each document counts in losses; default ``document_weight`` if there is one.
+        Column of document weights in losses; default: ``document_weight`` if there is one.
     missing : {"keep", "error", "zero", "query_min", "column_mean"}
-        What becomes of null and NaN, see :func:`fill_missing`; rankers deal with NaN that is kept.
+        Treatment of null and NaN, see :func:`fill_missing`; rankers handle NaN that is kept.
     """
     check_policy(missing)
     document, weight = (None if name is None else str(name) for name in (doc_id, document_weight))
@@ -340,7 +350,7 @@ def _as_text(names: Any) -> Any:
 
 
 def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Dataset:
-    """Read a parquet file with one row per document; the columns are those of :func:`from_frame`."""
+    """Read a parquet file with one row per document; parameters as in :func:`from_frame`."""
     name = source_name(path)
     with open_parquet(path) as file:
         table = without_index(file.read())
@@ -354,34 +364,34 @@ def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Da
 
 
 def without_index(table: Any) -> Any:
-    """An arrow table without the row labels that pandas may have written beside its columns."""
+    """An arrow table without the index columns that pandas may have written."""
     kept = [k for k, name in enumerate(table.column_names) if not PANDAS_INDEX.fullmatch(name)]
     return table.select(kept)
 
 
 @contextmanager
 def open_parquet(path: PathLike) -> Iterator[Any]:
-    """A parquet file; what is wrong with it comes as one sentence."""
-    parquet, arrow = extra("pyarrow.parquet"), extra("pyarrow")
+    """Open a parquet file; arrow's errors become a :class:`DataError`."""
+    parquet, arrow = import_extra("pyarrow.parquet"), import_extra("pyarrow")
     with plain_file_errors(path), open(path, "rb") as file:
         try:
             opened = parquet.ParquetFile(file)
-            about, n_bytes = opened.metadata, os.fstat(file.fileno()).st_size
-            check_announced(about.num_rows, about.num_columns, n_bytes, source_name(path))
+            metadata, n_bytes = opened.metadata, os.fstat(file.fileno()).st_size
+            check_parquet_size(metadata.num_rows, metadata.num_columns, n_bytes, source_name(path))
             yield opened
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             reason = str(error).splitlines()[0].rstrip(".")
-            raise DataError(source_name(path), None, f"is not a sound parquet file ({reason})") from None
+            raise DataError(source_name(path), None, f"is not a valid parquet file ({reason})") from None
 
 
 def write_parquet(dataset: Dataset, path: PathLike) -> None:
-    """Write the columns of :func:`to_frame`; the file appears whole or not at all.
+    """Write the columns of :func:`to_frame`; the file is written atomically.
 
     Features on disk are read and written some rows at a time.
     """
-    parquet, tables = extra("pyarrow.parquet"), arrow_tables(dataset)
+    parquet, tables = import_extra("pyarrow.parquet"), arrow_tables(dataset)
     first = next(tables)
     with atomic_write(path, "wb") as file, parquet.ParquetWriter(file, first.schema) as writer:
         for table in chain([first], tables):
@@ -389,10 +399,10 @@ def write_parquet(dataset: Dataset, path: PathLike) -> None:
 
 
 def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
-    """A pandas, polars or arrow table; :func:`from_frame` gives the data set back.
+    """Convert to a pandas, polars or arrow table; :func:`from_frame` is the inverse.
 
-    Columns are ``label``, ``qid``, ``doc_id``, ``comment`` and ``document_weight`` (if any), the texts and
-    the features. A missing value is null.
+    The columns are ``label``, ``qid``, ``doc_id``, ``comment`` and ``document_weight`` (if any), the texts
+    and the features. A missing value is null.
     """
     if kind not in FRAMES:
         raise ParameterError("kind", kind, f"must be one of {', '.join(FRAMES)}")
@@ -401,23 +411,23 @@ def to_frame(dataset: Dataset, kind: str = "pandas") -> Any:
 
 FRAMES: dict[str, Callable[[Any], Any]] = {
     "pandas": lambda table: table.to_pandas(),
-    "polars": lambda table: extra("polars").from_arrow(table),
+    "polars": lambda table: import_extra("polars").from_arrow(table),
     "arrow": lambda table: table,
 }
 
 
 def arrow_tables(dataset: Dataset) -> Iterator[Any]:
-    """One table of the whole data set, or of some of its rows after another if its features are on disk."""
+    """One table of the whole data set, or several tables of some rows each if its features are on disk."""
     if not is_streamed(dataset.X):
         yield _arrow_table(dataset)
         return
-    step = max(1, CELLS_AT_ONCE // dataset.n_features)
+    step = max(1, CELLS_PER_TABLE // dataset.n_features)
     for start in range(0, dataset.n_docs, step):
         yield _arrow_table(dataset.select_rows(np.arange(start, min(start + step, dataset.n_docs))))
 
 
 def _arrow_table(dataset: Dataset) -> Any:
-    arrow = extra("pyarrow")
+    arrow = import_extra("pyarrow")
     columns: dict[str, Any] = {"label": dataset.y, "qid": _storable_ids(dataset.qid)}
     if dataset.doc_ids is not None:
         columns[DOC_ID] = _storable_names(dataset.doc_ids)
@@ -437,7 +447,7 @@ def _arrow_table(dataset: Dataset) -> Any:
 def _check_names(what: str, names: Iterable[str], taken: Container[str]) -> None:
     if clashes := sorted(name for name in names if name in taken):
         raise DataError(
-            None, None, f"{what} cannot be called {', '.join(clashes)} in a frame or a file; rename them"
+            None, None, f"{what} must not be called {', '.join(clashes)}, as other columns are; rename them"
         )
 
 
@@ -452,7 +462,7 @@ def _storable_ids(ids: AnyArray) -> Any:
 
 
 def _storable_names(names: Sequence[Any]) -> list[Any]:
-    """Document ids as they are if all of them are whole numbers, else as text; None stays None."""
+    """Document ids: unchanged if all of them are integers, else as text; None stays None."""
     if all(isinstance(name, int | np.integer) or name is None for name in names):
         return list(names)
     return [None if name is None else str(name) for name in names]

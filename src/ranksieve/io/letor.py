@@ -1,4 +1,4 @@
-"""LETOR text: read, written, and what can be wrong with a line."""
+"""Read and write LETOR text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import atomic_write, destination
 from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.inputs import numbered_names
-from ranksieve.data.matrix import csr, first_place, sort_each_row, stored_rows, widened
+from ranksieve.data.matrix import csr, find_first, pad_columns, sort_each_row, stored_rows
 from ranksieve.data.queries import group_queries, ids_from_text
-from ranksieve.errors import DataError, ParameterError, shown
+from ranksieve.errors import DataError, ParameterError, short_repr
 from ranksieve.io.text_files import (
     STANDARD_INPUT,
     content_lines,
@@ -37,67 +37,68 @@ from ranksieve.kernels.letor_text import (
     GOOD,
     NO_QUERY,
     SAFE_DIGITS,
-    Parsed,
-    Rows,
+    ParsedRows,
+    ParseResult,
     parse_lines,
     scatter_rows,
 )
-from ranksieve.prepare.missing import OTHER_POLICIES, MissingPolicy, check_policy
+from ranksieve.prepare.missing import POLICY_ADVICE, MissingPolicy, check_policy
 
 TOKEN = re.compile(rb"[^ \t\r\n#]*")
-LONGEST_SHOWN = 40
+MAX_SHOWN_CHARACTERS = 40
 LARGEST_INDEX = 10_000_000
 INFINITE = {"inf", "infinity"}
 NO_FEATURE = "no line has a feature; expected index:value after the query id"
 
 
 def check_width(n_features: int | None) -> None:
-    """Refuse a number of columns that is not from 1 to those that can have names."""
+    """Raise an error unless the number of columns is from 1 to ``LARGEST_INDEX``."""
     if n_features is not None and n_features < 1:
         raise ParameterError("n_features", n_features, "must be at least 1")
     if n_features is not None and n_features > LARGEST_INDEX:
-        reason = f"must be at most {LARGEST_INDEX}; number the features that occur from 1 on"
+        reason = f"must be at most {LARGEST_INDEX}; renumber the features from 1"
         raise ParameterError("n_features", n_features, reason)
 
 
-# --- What can be wrong with a line -------------------------------------------------------------------------
+# --- Errors in a line --------------------------------------------------------------------------------------
 
 Fault: TypeAlias = tuple[int, str]
-"""A line, and a sentence about it."""
-FINITE = "values must be finite numbers, or NULL where missing"
+"""A line number and a message."""
+FINITE_EXPECTED = "values must be finite numbers, or NULL if missing"
 EXAMPLE = 'as in "2 qid:10 1:0.5"'
 
 
-def _parser_fault(buffer: bytearray, parsed: Parsed, n_features: int | None) -> Fault:
-    """The fault that the parser stopped at."""
+def _parser_fault(buffer: bytearray, parsed: ParseResult, n_features: int | None) -> Fault:
+    """The error at which the parser stopped."""
     token = _token_at(buffer, parsed.fault_at)
     digits, colon, value = token.partition(b":")
-    index, what = _shown(digits.lstrip(b"0") or b"0").strip("'"), _shown(token)
+    index, what = _show_token(digits.lstrip(b"0") or b"0").strip("'"), _show_token(token)
     if parsed.fault == BAD_LABEL:
-        sentence = f"the label is {what}; expected a finite number first, {EXAMPLE}"
+        message = f"the label is {what}; expected a finite number first, {EXAMPLE}"
     elif parsed.fault == NO_QUERY:
-        sentence = f"found {what} after the label; expected the query id there, {EXAMPLE}"
+        message = f"expected the query id after the label, {EXAMPLE}, got {what}"
     elif parsed.fault == BAD_INDEX:
-        sentence = f"found {what}; LETOR features count from 1"
+        message = f"got {what}, but LETOR features are numbered from 1"
     elif parsed.fault == BAD_FEATURE:
         infinite = value.strip(b"+-").decode("ascii", "replace").lower() in INFINITE
-        sentence = f'found {what}; expected index:value, as in "7:0.5" (a missing value is NULL or NaN)'
+        message = f'expected index:value, as in "7:0.5", got {what} (a missing value is NULL or NaN)'
         if colon and digits.isdigit() and infinite:
-            sentence = f"feature {index} is {_shown(value)}; {FINITE}"
+            message = f"feature {index} is {_show_token(value)}; {FINITE_EXPECTED}"
     elif len(digits) > SAFE_DIGITS and digits.startswith(b"0"):
-        sentence = f"found {what}; write feature numbers without leading zeros"
+        message = f"got {what}; write feature numbers without leading zeros"
     elif n_features is None:
-        sentence = f"feature {index} is beyond {LARGEST_INDEX}; number the features that occur from 1 on"
+        message = f"feature {index} is larger than {LARGEST_INDEX}; renumber the features from 1"
     else:
-        sentence = f"feature {index} is beyond `n_features={n_features}`; raise `n_features` or leave it out"
-    return parsed.lines, sentence
+        message = (
+            f"feature {index} is larger than `n_features={n_features}`; raise `n_features` or leave it out"
+        )
+    return parsed.lines, message
 
 
-def _infinite(place: tuple[int, int], text: str) -> Fault:
-    """A number too large for the matrix; feature 0 is the label."""
-    line, feature = place
+def _overflow_fault(line: int, feature: int, text: str) -> Fault:
+    """A number too large for the dtype of the matrix; feature 0 is the label."""
     what = f"feature {feature}" if feature else "the label"
-    return line, f"{what} is {_beginning(text)}, which overflows; {FINITE}"
+    return line, f"{what} is {_truncate(text)}, which overflows; {FINITE_EXPECTED}"
 
 
 def _token_at(buffer: bytearray, at: int) -> bytes:
@@ -105,25 +106,25 @@ def _token_at(buffer: bytearray, at: int) -> bytes:
     return bytes(match.group()) if match else b""
 
 
-def _shown(token: bytes) -> str:
+def _show_token(token: bytes) -> str:
     text = token.decode("utf-8", errors="backslashreplace")
-    return repr(_beginning(text)) if text else "nothing"
+    return repr(_truncate(text)) if text else "nothing"
 
 
-def _beginning(text: str) -> str:
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "…"
 
 
 # --- Names of features -------------------------------------------------------------------------------------
 
-SUFFIX = ".names"
-NUMBERED = re.compile(r"(\d{1,8})\s*[:,;\t]\s*(.+)")
+NAMES_SUFFIX = ".names"
+NUMBERED_NAME = re.compile(r"(\d{1,8})\s*[:,;\t]\s*(.+)")
 
 
 class FeatureNames(NamedTuple):
-    """Names of the features 1, 2, …, and where they come from.
+    """Names of the features 1, 2, …, and their source.
 
-    Without ``exact`` they were given with their numbers, so that data may have fewer features.
+    ``exact`` is False for names with numbers: the text may then have fewer features than names.
     """
 
     names: tuple[str, ...]
@@ -131,97 +132,100 @@ class FeatureNames(NamedTuple):
     exact: bool
 
     @property
-    def least(self) -> int:
-        """How many features the data get at least."""
+    def min_features(self) -> int:
+        """Smallest number of features of the data; missing columns are added."""
         return 0 if self.exact else len(self.names)
 
     def of(self, n_features: int, source: str) -> tuple[str, ...]:
-        """The names of so many features; another number of names is refused."""
+        """The names of ``n_features`` features; a different number of names is an error."""
         if n_features > len(self.names) or (self.exact and n_features < len(self.names)):
             reason = f"has {n_features} features, but {self.source} has {len(self.names)} names"
             raise DataError(source, None, reason)
         return self.names
 
 
-def names_for(given: PathLike | Sequence[str] | None, paths: Sequence[PathLike]) -> FeatureNames | None:
-    """The names that are given, as a file or a sequence, else those of a file beside the text, if any."""
-    if isinstance(given, str | os.PathLike):
-        return read_names(given)
-    if given is not None:
-        return FeatureNames(tuple(str(name) for name in given), "names=", True)
-    found = [read_names(place) for place in map(names_beside, paths) if place.is_file()]
-    for other in found[1:]:
-        if other.names != found[0].names:
-            reason = f"has other names than {found[0].source}; files of one data set need the same features"
+def names_for(names: PathLike | Sequence[str] | None, paths: Sequence[PathLike]) -> FeatureNames | None:
+    """Feature names from a file or a sequence; by default from the names files next to the text, if any."""
+    if isinstance(names, str | os.PathLike):
+        return read_names(names)
+    if names is not None:
+        return FeatureNames(tuple(str(name) for name in names), "names=", True)
+    default_names = [read_names(file) for file in map(names_file, paths) if file.is_file()]
+    for other in default_names[1:]:
+        if other.names != default_names[0].names:
+            reason = f"names differ from {default_names[0].source}; files of one data set need the same names"
             raise DataError(other.source, None, reason)
-    return found[0] if found else None
+    return default_names[0] if default_names else None
 
 
-def names_beside(path: PathLike) -> Path:
-    """Where the names of a text's features are looked for: ``train.txt.names``, also for train.txt.gz."""
-    return Path(os.fspath(path).removesuffix(".gz") + SUFFIX)
+def names_file(path: PathLike) -> Path:
+    """Default file of feature names: ``train.txt.names`` for ``train.txt`` and ``train.txt.gz``."""
+    return Path(os.fspath(path).removesuffix(".gz") + NAMES_SUFFIX)
 
 
 def read_names(path: PathLike) -> FeatureNames:
-    """Read the names of features: one per line, or ``1:name`` on each line, or CSV with index and name."""
+    """Read feature names: one per line, or ``1:name`` on each line, or CSV with index and name."""
     source = source_name(path)
     lines = list(content_lines(read_text(path), source))
     if not lines:
-        raise DataError(source, None, "holds no names; expected one per line")
-    matches = [NUMBERED.fullmatch(line) for _, line in lines]
+        raise DataError(source, None, "contains no names; expected one per line")
+    matches = [NUMBERED_NAME.fullmatch(line) for _, line in lines]
     numbered = all(matches[1:]) and (matches[0] is not None or len(matches) > 1)
     names: dict[int, str] = {}
-    taken: set[str] = set()
-    for count, ((place, line), match) in enumerate(zip(lines, matches, strict=True), start=1):
+    seen: set[str] = set()
+    for count, ((position, line), match) in enumerate(zip(lines, matches, strict=True), start=1):
         if numbered and match is None:  # the header
             continue
         number, name = (int(match[1]), match[2].strip()) if numbered and match else (count, line)
         if not 1 <= number <= LARGEST_INDEX:
-            raise DataError(*place, f"{shown(name)} has number {number}; expected 1 to {LARGEST_INDEX}")
+            raise DataError(
+                *position, f"{short_repr(name)} has number {number}; expected 1 to {LARGEST_INDEX}"
+            )
         if number in names:
-            raise DataError(*place, f"feature {number} has a second name; give it one")
-        if name in taken:
-            raise DataError(*place, f"two features are called {name!r}; rename one of them")
+            raise DataError(*position, f"feature {number} has a second name; keep one of them")
+        if name in seen:
+            raise DataError(*position, f"two features are called {name!r}; rename one of them")
         names[number] = name
-        taken.add(name)
-    every = tuple(names.get(j + 1, default) for j, default in enumerate(numbered_names(max(names))))
-    return FeatureNames(every, source, exact=not numbered)
+        seen.add(name)
+    all_names = tuple(names.get(j + 1, default) for j, default in enumerate(numbered_names(max(names))))
+    return FeatureNames(all_names, source, exact=not numbered)
 
 
 @contextmanager
-def names_written(dataset: Dataset, path: PathLike) -> Iterator[None]:
-    """While a text is written: leave the names of its features beside it, or remove those of an older one."""
-    if os.fspath(path) == STANDARD_INPUT or not destination(path).replaced:
+def writing_names(dataset: Dataset, path: PathLike) -> Iterator[None]:
+    """Write the feature names next to a text while it is written, or remove an outdated names file."""
+    if os.fspath(path) == STANDARD_INPUT or not destination(path).replaceable:
         yield
         return
-    names, beside = dataset.feature_names, names_beside(path)
+    names, file_of_names = dataset.feature_names, names_file(path)
     if names == numbered_names(len(names)):
         yield
-        beside.unlink(missing_ok=True)
+        file_of_names.unlink(missing_ok=True)
         return
-    if beside.is_symlink():
-        raise DataError(beside, None, "is a link, but the feature names are written there; remove the link")
+    if file_of_names.is_symlink():
+        reason = "is a link, but the feature names are written to this file; remove the link"
+        raise DataError(file_of_names, None, reason)
     for name in names:
         if name.strip() != name or not name or len(name.splitlines()) > 1:
             raise DataError(
-                None, None, f"the feature name {name!r} does not fit on a line of {beside}; rename it"
+                None, None, f"the feature name {name!r} cannot be a line of {file_of_names}; rename it"
             )
-    with atomic_write(beside) as file:
+    with atomic_write(file_of_names) as file:
         file.writelines(f"{number}:{name}\n" for number, name in enumerate(names, start=1))
         yield
 
 
-# --- From chunks of text to documents ----------------------------------------------------------------------
+# --- Parsing -----------------------------------------------------------------------------------------------
 
-CHUNK_BYTES = 1 << 18  # small, because fresh memory costs as much time as parsing: buffers stay in the cache
+CHUNK_BYTES = 1 << 18  # small enough for the cache: allocating new memory takes as long as parsing
 
 
-class Documents(NamedTuple):
-    """The documents of some whole lines of ``source``; its arrays are used again for the next ones.
+class DocumentChunk(NamedTuple):
+    """The documents of some whole lines of ``source``; the next chunk reuses the arrays.
 
     Row r has the entries ``starts[r]:starts[r + 1]`` of ``features`` and ``values``. The rows of query
-    ``queries[k]``, which the line ``query_lines[k]`` begins, are those from ``first_rows[k]`` to the next.
-    ``bytes_read`` counts the text up to here.
+    ``queries[k]`` begin at row ``first_rows[k]``, on line ``query_lines[k]``. ``bytes_read`` is the number of
+    bytes read so far.
     """
 
     source: str
@@ -243,7 +247,7 @@ class Documents(NamedTuple):
         return len(self.labels)
 
     def fill(self, rows: AnyArray, first: int = 0) -> None:
-        """Write the features of the rows from ``first`` on into a matrix of zeros."""
+        """Write the features of the rows from ``first`` on to a matrix of zeros."""
         last = first + len(rows)
         begin, end = self.starts[first], self.starts[last]
         if end - begin == rows.size:  # distinct ascending indices: every row is 1, …, width
@@ -258,53 +262,55 @@ def letor_documents(
     dtype: np.dtype[Any],
     refuse_missing: bool,
     chunk_bytes: int,
-) -> Iterator[Documents]:
-    """The documents of some files, chunk by chunk; the first line with a fault raises."""
-    room, names, bytes_read = _room(0), dict[bytes, str](), 0
+) -> Iterator[DocumentChunk]:
+    """The documents of some files, chunk by chunk; the first invalid line raises an error."""
+    arrays, names, bytes_read = _allocate_rows(0), dict[bytes, str](), 0
     for path in paths:
         source, line = source_name(path), 0
         for chunk in text_chunks(path, chunk_bytes):
             bytes_read += chunk.end - chunk.begin
-            room = room if len(room.comments) >= len(chunk.buffer) else _room(len(chunk.buffer))
+            if len(arrays.comments) < len(chunk.buffer):
+                arrays = _allocate_rows(len(chunk.buffer))
             text = np.frombuffer(chunk.buffer, dtype=np.uint8)
-            parsed = parse_lines(text, chunk.begin, chunk.end, line, n_features or LARGEST_INDEX, room)
+            parsed = parse_lines(text, chunk.begin, chunk.end, line, n_features or LARGEST_INDEX, arrays)
             line = int(parsed.lines)
-            faults = _repair(chunk.buffer, parsed, room)
+            faults = _parse_skipped(chunk.buffer, parsed, arrays)
             if not parsed.ordered:
-                faults += _sort_rows(parsed, room)
-            values = _cast(dtype, parsed, room, faults)
-            queries = _queries(chunk.buffer, parsed, room, names, faults)
+                faults += _sort_rows(parsed, arrays)
+            values = _cast_values(dtype, parsed, arrays, faults)
+            queries = _queries(chunk.buffer, parsed, arrays, names, faults)
             if parsed.missing_line and refuse_missing:
                 what = f"feature {parsed.missing_feature} is missing (NULL or NaN)"
-                faults.append((parsed.missing_line, f"{what}; {OTHER_POLICIES}"))
+                faults.append((parsed.missing_line, f"{what}; {POLICY_ADVICE}"))
             if parsed.fault != GOOD:
                 faults.append(_parser_fault(chunk.buffer, parsed, n_features))
             if faults:
                 raise DataError(source, *min(faults))
             if rows := parsed.rows:
-                ends, first_rows = room.comment_ends[:rows], room.run_rows[: parsed.runs]
-                block = room.comments[: ends[-1]]
-                yield Documents(
-                    source, room.labels[:rows], room.starts[: rows + 1], room.features[: parsed.entries],
-                    values, parsed.width, queries, room.lines[first_rows], first_rows,
+                ends, first_rows = arrays.comment_ends[:rows], arrays.run_rows[: parsed.runs]
+                block = arrays.comments[: ends[-1]]
+                yield DocumentChunk(
+                    source, arrays.labels[:rows], arrays.starts[: rows + 1],
+                    arrays.features[: parsed.entries], values, parsed.width, queries,
+                    arrays.lines[first_rows], first_rows,
                     TextColumn(block, np.concatenate(([0], ends[:-1])), ends),
-                    TextColumn(block, room.id_begins[:rows], room.id_ends[:rows]),
+                    TextColumn(block, arrays.id_begins[:rows], arrays.id_ends[:rows]),
                     parsed.missing_line > 0, bytes_read,
                 )  # fmt: skip
 
 
-def _room(size: int) -> Rows:
-    """Room for any text of ``size`` bytes: a line has at least 8 of them and a feature 4."""
+def _allocate_rows(size: int) -> ParsedRows:
+    """Arrays for any text of ``size`` bytes: a line has at least 8 bytes and a feature 4."""
     rows, entries = size // 8 + 2, size // 4 + 1
-    lengths = dict.fromkeys(Rows._fields, rows)
+    lengths = dict.fromkeys(ParsedRows._fields, rows)
     lengths |= dict.fromkeys(("features", "values"), entries) | {"comments": size}
     lengths |= dict.fromkeys(("repair_entries", "repair_begins"), entries + rows)
     types = {"labels": np.float64, "values": np.float64, "features": np.int32, "comments": np.uint8}
-    return Rows(**{name: np.empty(n, dtype=types.get(name, np.int64)) for name, n in lengths.items()})
+    return ParsedRows(**{name: np.empty(n, dtype=types.get(name, np.int64)) for name, n in lengths.items()})
 
 
-def _repair(buffer: bytearray, parsed: Parsed, out: Rows) -> list[Fault]:
-    """Read the numbers the parser left over with Python's ``float``; list those that overflow."""
+def _parse_skipped(buffer: bytearray, parsed: ParseResult, out: ParsedRows) -> list[Fault]:
+    """Parse the numbers that the parser skipped with Python's ``float``; return those that overflow."""
     faults = []
     for k in range(parsed.repairs):
         entry, token = int(out.repair_entries[k]), _token_at(buffer, int(out.repair_begins[k]))
@@ -314,97 +320,99 @@ def _repair(buffer: bytearray, parsed: Parsed, out: Rows) -> list[Fault]:
         else:
             out.values[entry] = value
         if math.isinf(value):
-            faults.append(_infinite(_place(entry, parsed, out), token.decode()))
+            faults.append(_overflow_fault(*_line_and_feature(entry, parsed, out), token.decode()))
     return faults
 
 
-def _place(entry: int, parsed: Parsed, out: Rows) -> tuple[int, int]:
-    """Line and feature of an entry; −1 − row means a label, feature 0."""
+def _line_and_feature(entry: int, parsed: ParseResult, out: ParsedRows) -> tuple[int, int]:
+    """Line and feature of an entry; the entry −1 − row is a label, feature 0."""
     if entry < 0:
         return int(out.lines[-1 - entry]), 0
     row = np.searchsorted(out.starts[: parsed.rows + 1], entry, side="right") - 1
     return int(out.lines[row]), int(out.features[entry]) + 1
 
 
-def _sort_rows(parsed: Parsed, out: Rows) -> list[Fault]:
-    """Put the features of each whole row in ascending order; name the first that occurs twice."""
+def _sort_rows(parsed: ParseResult, out: ParsedRows) -> list[Fault]:
+    """Sort the features of each whole row; return the first one that occurs twice."""
     starts = out.starts[: parsed.rows + 1]
     features, values = out.features[: starts[-1]], out.values[: starts[-1]]
     sort_each_row(starts, features, values)
     repeated = np.setdiff1d(np.flatnonzero(np.diff(features) == 0) + 1, starts)
-    places = [_place(int(entry), parsed, out) for entry in repeated[:1]]
-    return [(line, f"feature {feature} occurs twice on the line; give it once") for line, feature in places]
+    positions = [_line_and_feature(int(entry), parsed, out) for entry in repeated[:1]]
+    return [
+        (line, f"feature {feature} occurs twice on the line; give it once") for line, feature in positions
+    ]
 
 
-def _cast(dtype: np.dtype[Any], parsed: Parsed, out: Rows, faults: list[Fault]) -> AnyArray:
-    """The values in the matrix's type; the first that overflows in it is a fault."""
+def _cast_values(dtype: np.dtype[Any], parsed: ParseResult, out: ParsedRows, faults: list[Fault]) -> AnyArray:
+    """Cast the values to the dtype of the matrix; add the first overflow to the faults."""
     values = out.values[: parsed.entries]
     if dtype == values.dtype:
         return values
     with np.errstate(over="ignore"):
         cast = values.astype(dtype)
     for entry in np.flatnonzero(np.isinf(cast))[:1].tolist():
-        faults.append(_infinite(_place(entry, parsed, out), f"{values[entry]} in {dtype}"))
+        faults.append(_overflow_fault(*_line_and_feature(entry, parsed, out), f"{values[entry]} in {dtype}"))
     return cast
 
 
 def _queries(
-    buffer: bytearray, parsed: Parsed, out: Rows, names: dict[bytes, str], faults: list[Fault]
+    buffer: bytearray, parsed: ParseResult, out: ParsedRows, names: dict[bytes, str], faults: list[Fault]
 ) -> list[str]:
-    """The query of each run of rows; ``names`` has those of earlier runs, which share the memory."""
+    """The query of each run of rows; ``names`` caches the strings, so that equal ids share memory."""
     queries = []
     for k in range(parsed.runs):
         token = bytes(buffer[out.run_begins[k] : out.run_ends[k]])
         try:
             queries.append(names.get(token) or names.setdefault(token, token.decode()))
         except UnicodeDecodeError:
-            sentence = f"the query id {token[:LONGEST_SHOWN]!r} is not UTF-8; save the file as UTF-8"
-            faults.append((int(out.lines[out.run_rows[k]]), sentence))
+            message = f"the query id {token[:MAX_SHOWN_CHARACTERS]!r} is not UTF-8; save the file as UTF-8"
+            faults.append((int(out.lines[out.run_rows[k]]), message))
             break
     return queries
 
 
-# --- Matrices that grow ------------------------------------------------------------------------------------
+# --- Growing matrices --------------------------------------------------------------------------------------
 
-LARGE_DENSE_CELLS, LEAST_DENSE_SHARE = 2**27, 0.01
+LARGE_DENSE_CELLS, MIN_DENSE_SHARE = 2**27, 0.01
 
 
 class Density:
-    """Counts rows and values; refuses text so sparse that dense rows of it would be nearly all zeros."""
+    """Counts rows and values; raises an error if a large dense matrix would be nearly all zeros."""
 
     def __init__(self, width: int, advice: str) -> None:
         self.rows, self.stored, self.width, self._advice = 0, 0, width, advice
 
-    def add(self, part: Documents) -> None:
-        self.rows += part.n_rows
-        self.stored += len(part.values)
-        self.width = max(self.width, part.width)
+    def add(self, chunk: DocumentChunk) -> None:
+        self.rows += chunk.n_rows
+        self.stored += len(chunk.values)
+        self.width = max(self.width, chunk.width)
         cells = self.rows * self.width
-        if cells > LARGE_DENSE_CELLS and self.stored < LEAST_DENSE_SHARE * cells:
+        if cells > LARGE_DENSE_CELLS and self.stored < MIN_DENSE_SHARE * cells:
             size = f"{self.stored} values for {self.rows} × {self.width} features"
-            raise DataError(part.source, None, f"{size} would be dense rows of zeros; {self._advice}")
+            raise DataError(chunk.source, None, f"{size} are too sparse for dense rows; {self._advice}")
 
 
 class DenseRows:
-    """A dense matrix, as wide as the largest index so far; what a line leaves out is 0."""
+    """A dense matrix, as wide as the largest index so far; features absent from a line are 0."""
 
     def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
         self._density = Density(n_features or 0, "choose `sparse=True`")
         self._rows = GrowingArray(dtype, n_features or 0)
 
-    def add(self, part: Documents) -> None:
+    def add(self, chunk: DocumentChunk) -> None:
         width = self._density.width
-        self._density.add(part)
+        self._density.add(chunk)
         if self._density.width > width:
             self._rows.widen(self._density.width)
-        part.fill(self._rows.extend(part.n_rows))
+        chunk.fill(self._rows.extend(chunk.n_rows))
 
     def finish(self) -> Matrix:
         return self._rows.finish()
 
 
 class SparseRows:
-    """Compressed rows with the entries that the lines have."""
+    """A CSR matrix with the entries of the lines."""
 
     def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
         self._width = n_features or 0
@@ -412,32 +420,32 @@ class SparseRows:
         self._ends = GrowingArray(np.int64)
         self._ends.append(np.zeros(1, dtype=np.int64))
 
-    def add(self, part: Documents) -> None:
-        self._width = max(self._width, part.width)
-        self._ends.append(part.starts[1:] + len(self._values))
-        self._values.append(part.values)
-        self._features.append(part.features)
+    def add(self, chunk: DocumentChunk) -> None:
+        self._width = max(self._width, chunk.width)
+        self._ends.append(chunk.starts[1:] + len(self._values))
+        self._values.append(chunk.values)
+        self._features.append(chunk.features)
 
     def finish(self) -> Matrix:
         return csr(self._values.finish(), self._features.finish(), self._ends.finish(), self._width)
 
 
 class Comments:
-    """The text after ``#``, and where the document id is in it."""
+    """The text after ``#``, and the span of the document id in it."""
 
     def __init__(self) -> None:
         self._block = GrowingArray(np.uint8)
         self._ends, self._id_begins, self._id_ends = (GrowingArray(np.int64) for _ in range(3))
 
-    def add(self, part: Documents) -> None:
+    def add(self, chunk: DocumentChunk) -> None:
         before = len(self._block)
-        self._block.append(part.comments.block)
-        self._ends.append(part.comments.ends + before)
-        self._id_begins.append(part.doc_ids.begins + before)
-        self._id_ends.append(part.doc_ids.ends + before)
+        self._block.append(chunk.comments.block)
+        self._ends.append(chunk.comments.ends + before)
+        self._id_begins.append(chunk.doc_ids.begins + before)
+        self._id_ends.append(chunk.doc_ids.ends + before)
 
     def finish(self) -> tuple[TextColumn | None, TextColumn | None]:
-        """Comments and document ids, None if no line has any."""
+        """Comments and document ids; None if no line has a comment."""
         if len(self._block) == 0:
             return None, None
         block, ends = self._block.finish(), self._ends.finish()
@@ -446,47 +454,42 @@ class Comments:
 
 
 class GrowingArray:
-    """Rows of a fixed width, appended in place.
+    """An array to which rows are appended in position.
 
-    Room grows by a quarter at a time: memory stays under 1.25 times what is held (twice that while a system
-    copies to reallocate), and copying costs O(1) per row.
+    The capacity grows by a quarter at a time: memory stays under 1.25 times the content (twice that while
+    the system copies to reallocate), and copying costs O(1) per row.
     """
 
     def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
-        self._room: AnyArray = np.zeros((0,) if width is None else (0, width), dtype=dtype)
+        self._buffer: AnyArray = np.zeros((0,) if width is None else (0, width), dtype=dtype)
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    @property
-    def held(self) -> AnyArray:
-        """What has been appended; not to be kept over the next ``extend``."""
-        return self._room[: self._length]
-
     def extend(self, count: int) -> AnyArray:
-        """``count`` more rows of zeros, as a view to write to at once."""
+        """Append ``count`` rows of zeros and return a view of them, valid until the next ``extend``."""
         start, self._length = self._length, self._length + count
-        if self._length > len(self._room):
-            self._resize(max(self._length, len(self._room) * 5 // 4))
-        return self._room[start : self._length]
+        if self._length > len(self._buffer):
+            self._resize(max(self._length, len(self._buffer) * 5 // 4))
+        return self._buffer[start : self._length]
 
     def append(self, rows: AnyArray) -> None:
         self.extend(len(rows))[:] = rows
 
     def widen(self, width: int) -> None:
-        """Give every row ``width`` entries, the new ones 0."""
-        wider = np.zeros((self._length, width), dtype=self._room.dtype)
-        wider[:, : self._room.shape[1]] = self.held
-        self._room = wider
+        """Widen every row to ``width`` entries, the new ones 0."""
+        wider = np.zeros((self._length, width), dtype=self._buffer.dtype)
+        wider[:, : self._buffer.shape[1]] = self._buffer[: self._length]
+        self._buffer = wider
 
     def finish(self) -> AnyArray:
-        """The array, without spare room; nothing may be appended afterwards."""
+        """The array without spare capacity; nothing may be appended afterwards."""
         self._resize(self._length)
-        return self._room
+        return self._buffer
 
     def _resize(self, length: int) -> None:
-        self._room.resize((length, *self._room.shape[1:]), refcheck=False)
+        self._buffer.resize((length, *self._buffer.shape[1:]), refcheck=False)
 
 
 def read_letor(
@@ -501,27 +504,27 @@ def read_letor(
 ) -> Dataset:
     """Read LETOR (SVMlight with query ids) text, plain or gzip.
 
-    Numbers have the bits of Python's ``float``. Query ids are int64 if all of them are plain integers, else
-    str. The text after ``#`` becomes ``comments``; ``doc_ids`` holds X of ``docid = X``, else the first
-    word of the comment. Blank lines and lines with a comment only are skipped. A file of a LETOR fold
-    (``Fold1/train.txt``) comes with LETOR's conventions: the ``profile`` of its data is ``"letor"``.
+    Numbers are parsed exactly as by Python's ``float``. Query ids are int64 if all of them are plain
+    integers, else str. The text after ``#`` becomes ``comments``; a document id is X of ``docid = X``, else
+    the first word of the comment. Blank lines and lines with only a comment are skipped. The data of a LETOR
+    fold (``Fold1/train.txt``) use LETOR's metric conventions: their ``profile`` is ``"letor"``.
 
     Parameters
     ----------
     path : path or sequence of paths
-        ``-`` is standard input. Several files make one data set; equal ids are one query.
+        ``-`` is standard input. Several files are joined; equal ids are one query.
     n_features : int, optional
-        Number of columns; at most ten million; default: the largest index. A larger index is an error.
+        Number of columns, at most ten million; a larger index is an error. Default: the largest index.
     missing : {"keep", "error", "zero", "query_min", "column_mean"}
-        What becomes of ``NULL`` and ``NaN``, see :func:`fill_missing`; rankers deal with NaN that is kept.
+        Treatment of ``NULL`` and ``NaN``, see :func:`fill_missing`; rankers handle NaN that is kept.
     sparse : bool
-        CSR with the features that the lines give, instead of a dense matrix.
+        Return a CSR matrix with the entries of the lines instead of a dense matrix.
     dtype : float64 or float32
         Type of the matrix.
     names : path or sequence of str, optional
         Names of the features: a file with one per line, or with their numbers (``1:bm25_title``, or CSV
         ``1,bm25_title``), or the names themselves. Default: ``PATH.names`` if there is such a file, else
-        ``f1, f2, …``. Names that come with numbers may be more than the features of the text.
+        ``f1, f2, …``. If the names have numbers, there may be more of them than features in the text.
     """
     check_policy(missing)
     check_width(n_features)
@@ -533,61 +536,61 @@ def read_letor(
     matrix = SparseRows(kind, n_features) if sparse else DenseRows(kind, n_features)
     labels, first_rows, comments = GrowingArray(np.float64), GrowingArray(np.int64), Comments()
     queries, has_missing = list[str](), False
-    for part in letor_documents(paths, n_features, kind, missing == "error", _chunk_bytes):
-        queries += part.queries
-        first_rows.append(part.first_rows + len(labels))
-        labels.append(part.labels)
-        comments.add(part)
-        matrix.add(part)
-        has_missing |= part.has_missing
+    for chunk in letor_documents(paths, n_features, kind, missing == "error", _chunk_bytes):
+        queries += chunk.queries
+        first_rows.append(chunk.first_rows + len(labels))
+        labels.append(chunk.labels)
+        comments.add(chunk)
+        matrix.add(chunk)
+        has_missing |= chunk.has_missing
     if len(labels) == 0:
-        raise DataError(source or "the list of files", None, "holds no documents")
+        raise DataError(source or "the list of files", None, "contains no documents")
     X, y = matrix.finish(), labels.finish()
     if X.shape[1] == 0:
         raise DataError(source, None, NO_FEATURE)
-    if feature_names is not None and X.shape[1] < feature_names.least:
-        X = widened(X, feature_names.least)
-    called = None if feature_names is None else feature_names.of(X.shape[1], source)
+    if feature_names is not None and X.shape[1] < feature_names.min_features:
+        X = pad_columns(X, feature_names.min_features)
+    column_names = None if feature_names is None else feature_names.of(X.shape[1], source)
     qid = np.repeat(ids_from_text(queries), np.diff(np.append(first_rows.finish(), len(y))))
     if has_missing and missing != "keep":
         MissingPolicy(missing).fill(X, group_queries(qid))
     texts, doc_ids = comments.finish()
     profile = profile_of_files(paths)
-    return Dataset(X, y, qid, called, doc_ids=doc_ids, comments=texts, source=source, profile=profile)
+    return Dataset(X, y, qid, column_names, doc_ids=doc_ids, comments=texts, source=source, profile=profile)
 
 
-# --- Written ------------------------------------------------------------------------------------------------
+# --- Writing -----------------------------------------------------------------------------------------------
 
-CELLS_AT_ONCE = 1 << 16  # of the rows that are written together
-PLAIN = (1e-4, 1e16)  # numbers from here to there have no exponent in their text
+CELLS_PER_WRITE = 1 << 16
+MIN_PLAIN, MAX_PLAIN = 1e-4, 1e16  # the text of numbers in this range has no exponent
 
 
 def letor_lines(dataset: Dataset) -> Iterator[bytes]:
-    """The text, some whole lines at a time."""
+    """The text, several whole lines at a time."""
     queries = [text.encode() for text in _query_texts(dataset)]
     query_of_row = dataset.queries.of_rows(np.arange(dataset.n_queries)).tolist()
-    cells = max(dataset.X.size, 1)  # of a sparse matrix the stored ones
-    step = max(1, CELLS_AT_ONCE * dataset.n_docs // cells)
+    cells = max(dataset.X.size, 1)  # for a sparse matrix, the stored ones
+    step = max(1, CELLS_PER_WRITE * dataset.n_docs // cells)
     for first in range(0, dataset.n_docs, step):
         rows = slice(first, min(first + step, dataset.n_docs))
         block = dataset.X[rows]
         _check_finite(dataset, first, block)
-        starts, places, columns, values = stored_rows(block)
+        starts, column_starts, columns, values = stored_rows(block)
         labels, numbers = shortest_texts(dataset.y[rows]), shortest_texts(values)
         indices = [b" %d:" % (column + 1) for column in columns.tolist()]
         lines = []
         for k, row in enumerate(range(rows.start, rows.stop)):
-            begin, end, place = starts[k], starts[k + 1], places[k]
-            pairs = b"".join(map(add, indices[place : place + end - begin], numbers[begin:end]))
+            begin, end, column = starts[k], starts[k + 1], column_starts[k]
+            pairs = b"".join(map(add, indices[column : column + end - begin], numbers[begin:end]))
             lines.append(
-                b"%b qid:%b%b%b\n" % (labels[k], queries[query_of_row[row]], pairs, _tail(dataset, row))
+                b"%b qid:%b%b%b\n" % (labels[k], queries[query_of_row[row]], pairs, _line_end(dataset, row))
             )
         yield b"".join(lines)
 
 
 def shortest_texts(values: FloatArray) -> list[bytes]:
-    """The shortest text of each number that reads back to its bits, with Python's exponents; NULL for NaN."""
-    from msgspec.json import encode  # only writing needs it
+    """Shortest text of each number that parses to the same bits, with Python's exponents; NULL for NaN."""
+    from msgspec.json import encode  # only needed for writing
 
     if not len(values):
         return []
@@ -595,32 +598,32 @@ def shortest_texts(values: FloatArray) -> list[bytes]:
     plain = encode(decimals.tolist())[1:-1] + b","  # eight times as fast as repr
     texts = plain.replace(b"null", b"NULL").replace(b".0,", b",")[:-1].split(b",")
     size = np.abs(values)
-    for k in np.flatnonzero((values != 0) & ((size < PLAIN[0]) | (size >= PLAIN[1]))).tolist():
+    for k in np.flatnonzero((values != 0) & ((size < MIN_PLAIN) | (size >= MAX_PLAIN))).tolist():
         texts[k] = _text_with_exponent(values[k]).encode()
     return texts
 
 
 def _shortest_decimals(values: AnyArray) -> FloatArray:
-    """Of each float32 the float64 nearest to the decimal of fewest digits that reads back to it.
+    """For each float32, the float64 nearest to the shortest decimal that parses to it.
 
-    A decimal of six digits comes back from float32, and nine digits tell all float32 apart. Products with
-    powers of ten round once here, where texts have no exponent; other numbers are unchanged.
+    Decimals of six digits survive a round trip through float32, and nine digits distinguish all float32. In
+    the range without exponents, products with powers of ten round once; other numbers are unchanged.
     """
     exact, size = values.astype(np.float64), np.abs(values)
-    open_ones, decimals = np.flatnonzero((size >= PLAIN[0]) & (size < PLAIN[1])), exact.copy()
+    remaining, decimals = np.flatnonzero((size >= MIN_PLAIN) & (size < MAX_PLAIN)), exact.copy()
     for digits in range(6, 10):
-        value = exact[open_ones]
+        value = exact[remaining]
         power = digits - 1 - np.floor(np.log10(np.abs(value)))
         ten = 10.0 ** np.abs(power)
         rounded = np.where(power >= 0, np.rint(value * ten) / ten, np.rint(value / ten) * ten)
-        same = rounded.astype(np.float32) == values[open_ones]
-        decimals[open_ones[same]] = rounded[same]
-        open_ones = open_ones[~same]
+        same = rounded.astype(np.float32) == values[remaining]
+        decimals[remaining[same]] = rounded[same]
+        remaining = remaining[~same]
     return decimals
 
 
 def _text_with_exponent(value: np.floating) -> str:
-    """NumPy's text; eight digits of the one float32 that is so near a midpoint that it would round twice."""
+    """NumPy's text, or eight digits for the one float32 so close to a midpoint that it would round twice."""
     text = str(value)
     return text if type(value)(float(text)) == value else f"{value:.8g}"
 
@@ -631,61 +634,62 @@ def _query_texts(dataset: Dataset) -> list[str]:
     for text in texts:
         if not text or "#" in text or any(c in text for c in " \t\r\n\0"):
             raise DataError(
-                None, None, f"the query id {text!r} is not one word without #; LETOR text cannot hold it"
+                None, None, f"the query id {text!r} is not one word without #, as LETOR text requires"
             )
     if len(set(texts)) < len(texts):
-        raise DataError(None, None, "two query ids look the same as text; LETOR text cannot tell them apart")
+        raise DataError(None, None, "two query ids are equal as text, so LETOR text cannot distinguish them")
     return texts
 
 
 def _check_finite(dataset: Dataset, start: int, block: Matrix) -> None:
-    place = first_place(block, np.isinf)
-    if place is not None:
-        row, column = place
+    position = find_first(block, np.isinf)
+    if position is not None:
+        row, column = position
         name = dataset.feature_names[column]
         raise DataError(
-            None, None, f"feature {name} of row {start + row} is infinite; LETOR text cannot hold it"
+            None, None, f"feature {name} of row {start + row} is infinite; LETOR text needs finite values"
         )
 
 
-def _tail(dataset: Dataset, row: int) -> bytes:
-    """What follows the features of a row: its comment, else its document id."""
-    comment = _raw(dataset.comments, row)
+def _line_end(dataset: Dataset, row: int) -> bytes:
+    """The comment of a row, else its document id, as the end of its line."""
+    comment = _raw_text(dataset.comments, row)
     if comment or dataset.doc_ids is None:
-        end = b"\r" if comment.endswith(b"\r") else b""  # readers take one away, as part of the line's end
+        end = b"\r" if comment.endswith(b"\r") else b""  # readers strip one as part of the line end
         return b" #" + comment + end if comment else b""
-    doc_id = _raw(dataset.doc_ids, row)
+    doc_id = _raw_text(dataset.doc_ids, row)
     if len(doc_id.split()) > 1:
         raise DataError(
-            None, None, f"the document id {doc_id.decode()!r} is not one word; LETOR text cannot hold it"
+            None, None, f"the document id {doc_id.decode()!r} is not one word, as LETOR text requires"
         )
     return b" #docid = " + doc_id if doc_id else b""
 
 
-def _raw(column: Sequence[Any] | None, row: int) -> bytes:
+def _raw_text(column: Sequence[Any] | None, row: int) -> bytes:
     if column is None:
         return b""
     text = column.raw(row) if isinstance(column, TextColumn) else str(column[row]).encode()
     if b"\n" in text or b"\0" in text:
-        raise DataError(None, None, f"the comment or document id of row {row} holds a line break or NUL byte")
+        raise DataError(
+            None, None, f"the comment or document id of row {row} contains a line break or NUL byte"
+        )
     return text
 
 
 def write_letor(dataset: Dataset, path: PathLike) -> None:
-    """Write LETOR text, gzip if the name ends in ``.gz``; the file appears whole or not at all.
+    """Write LETOR text, gzip if the name ends in ``.gz``; the file is written atomically.
 
-    :func:`read_letor` gives the same bits back: every feature of a dense row, the stored ones of a sparse
-    row, ``NULL`` where missing. A number has the shortest form for the matrix's own type: the fewest digits
-    that read back to the same float64, or for a float32 matrix to the same float32 (``dtype=np.float32``, or
-    float64 that is cast). The comment is kept, else the document id is written as ``docid = X``. Features
-    with names of their own have them written beside it, in ``PATH.names``.
+    A line has every feature of a dense row, or the stored ones of a sparse row; ``NULL`` is missing. Numbers
+    have the fewest digits that :func:`read_letor` parses to the same float64, or for a float32 matrix to the
+    same float32 (``dtype=np.float32``, or float64 that is cast). A row without a comment gets its document id
+    as ``docid = X``. Feature names other than ``f1, f2, …`` are written to ``PATH.names``.
     """
     if dataset.document_weight is not None:
         reason = (
-            "LETOR text cannot hold document weights; write parquet, CSV or a folder, or set "
-            "document_weight of the data set to None"
+            "LETOR text has no document weights; write parquet, CSV or a folder, or set document_weight of "
+            "the data set to None"
         )
         raise DataError(path, None, reason)
-    with names_written(dataset, path), atomic_write(path, "wb") as file, maybe_gzip(file, path) as out:
+    with writing_names(dataset, path), atomic_write(path, "wb") as file, maybe_gzip(file, path) as out:
         for text in letor_lines(dataset):
             out.write(text)

@@ -1,1 +1,1 @@
-"""Compiled inner loops: arrays in, arrays out."""
+"""Inner loops compiled by numba; they take and fill NumPy arrays."""

@@ -1,7 +1,7 @@
-"""How the functions of this package are compiled: once, cached on disk, without the interpreter's lock.
+"""Compilation by numba: cached on disk, and run without the global interpreter lock.
 
-A ``kernel`` is called from Python, a ``helper`` only from other compiled functions, so it needs no wrapper.
-Where no cache can be written, every process compiles what it needs.
+A ``kernel`` is called from Python, a ``helper`` only by other compiled functions, so it needs no wrapper. If
+no cache can be written, every process compiles the functions it calls.
 """
 
 import warnings
@@ -14,33 +14,32 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 NO_CACHE = (
-    "no folder for compiled functions can be written, so every run compiles them anew, which takes seconds; "
-    "name a folder of your own in the environment variable NUMBA_CACHE_DIR"
+    "no cache folder for compiled functions is writable, so every run recompiles them, which takes seconds; "
+    "set the environment variable NUMBA_CACHE_DIR to a writable folder"
 )
 
 
 class KernelFiles(IndexDataCacheFile):  # type: ignore[misc]
-    """The files of one function's versions, each named after the types that it is compiled for.
+    """Cache files of one function, each named after the argument types of the compiled version.
 
-    numba numbers them, without a hook to lock or name them: two processes that compile different versions at
-    the same time may use the same number, and a third one then runs the code of one with the arguments of the
-    other.
+    numba numbers them instead: two processes that compile different versions at the same time may write to
+    the same number, and a third process then runs the code of one version with the arguments of the other.
     """
 
     def _load_index(self):
         try:
             return super()._load_index()
-        except (AttributeError, ImportError):  # it names a type that another version of the package had
+        except (AttributeError, ImportError):  # the index names a type of another version of the package
             return {}
 
     def save(self, key, data):
         name = self._index_name.removesuffix("nbi") + sha256(repr(key).encode()).hexdigest()[:16] + ".nbc"
-        self._save_data(name, data)  # before the index names it
+        self._save_data(name, data)  # before the index refers to it
         self._save_index(self._load_index() | {key: name})
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache, but processes that compile at the same time or a full disk cost only time."""
+    """numba's cache, safe for concurrent processes; a full disk only costs time."""
 
     def __init__(self, function):
         super().__init__(function)
@@ -54,7 +53,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 def kernel(function=None, **options):
-    """Have a function compiled when it is first called; without a function, a decorator with options."""
+    """Compile a function when it is first called; without a function, return a decorator with the options."""
     if function is None:
         return partial(kernel, **options)
     compiled = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
@@ -62,14 +61,14 @@ def kernel(function=None, **options):
         return function
     try:
         compiled._cache = KernelCache(function)
-    except RuntimeError:  # none of numba's places can be written
-        _tell_once()
+    except RuntimeError:  # no cache folder is writable
+        _warn_once()
     return compiled
 
 
 @cache
-def _tell_once():
-    if current_process().name == "MainProcess":  # workers need not say it too
+def _warn_once():
+    if current_process().name == "MainProcess":  # one warning is enough
         warnings.warn(NO_CACHE, UserWarning, stacklevel=2)
 
 

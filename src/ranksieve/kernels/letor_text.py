@@ -1,4 +1,4 @@
-"""LETOR text to numbers: each becomes the nearest double."""
+"""Parser of LETOR text; numbers are correctly rounded to doubles."""
 
 import math
 from typing import NamedTuple
@@ -21,7 +21,7 @@ NULL, NAN = (np.frombuffer(word, dtype=np.uint8).copy() for word in (b"null", b"
 
 
 def _power_of_five(q):
-    """The 128 leading bits of 5^q: rounded up for −27 ≤ q < 0, where 5^−q fits 64 bits, else down."""
+    """The 128 leading bits of 5^q, rounded up for −27 ≤ q < 0, where 5^−q fits into 64 bits, else down."""
     five = 5 ** abs(q)
     if q < 0:
         five = (1 << (five.bit_length() + 127)) // five + (q >= -27)
@@ -37,7 +37,7 @@ FIVES_LOW = np.array([five & (2**64 - 1) for five in _FIVES], dtype=np.uint64)
 
 @helper(forceinline=True)
 def at(text, i):
-    """text[i] for i ≥ 0: an unsigned index spares the test for a negative one."""
+    """text[i] for i ≥ 0; an unsigned index avoids the check for negative ones."""
     return text[np.uintp(i)]
 
 
@@ -52,12 +52,12 @@ def product(a, b):
 
 @helper
 def _round_once(mantissa, power):
-    """The double nearest to mantissa · 10^power (mantissa > 0, |power| ≤ 64), and whether it is settled.
+    """The double nearest to mantissa · 10^power (mantissa > 0, |power| ≤ 64), and whether it is decided.
 
-    Eisel and Lemire: mantissa · 5^power to 128 bits; its leading 55 decide unless a carry may reach them.
+    Eisel–Lemire: mantissa · 5^power to 128 bits; the leading 55 decide unless a carry may reach them.
     """
     w = np.uint64(mantissa)
-    exponent = ((217706 * power) >> 16) + 11  # floor(power · log2 10) with the bits that are cut off below
+    exponent = ((217706 * power) >> 16) + 11  # floor(power · log2 10), plus the bits shifted out below
     while w >> U63 == 0:
         w <<= U1
         exponent -= 1
@@ -69,18 +69,18 @@ def _round_once(mantissa, power):
         if low == ALL_ONES:
             return 0.0, False
     top = high >> U63
-    kept = high >> (top + U9)
-    if low <= U1 and -4 <= power <= 23 and kept & np.uint64(3) == U1 and kept << (top + U9) == high:
-        kept -= U1  # exactly halfway: to even
-    kept = (kept + (kept & U1)) >> U1
-    return math.ldexp(np.float64(kept), exponent + np.int64(top)), True
+    bits = high >> (top + U9)
+    if low <= U1 and -4 <= power <= 23 and bits & np.uint64(3) == U1 and bits << (top + U9) == high:
+        bits -= U1  # exactly halfway: round to even
+    bits = (bits + (bits & U1)) >> U1
+    return math.ldexp(np.float64(bits), exponent + np.int64(top)), True
 
 
 @helper(forceinline=True)
 def _scaled(mantissa, power):
-    """mantissa · 10^power rounded once, and whether that could be settled.
+    """mantissa · 10^power, rounded once, and whether that could be decided.
 
-    A mantissa up to 2^53 and a power of ten up to 10^22 are exact doubles: one operation rounds once.
+    Mantissas up to 2^53 and powers of ten up to 10^22 are exact doubles, so one operation rounds once.
     """
     if mantissa <= 1 << 53 and -22 <= power <= 22:
         if power < 0:
@@ -93,7 +93,7 @@ def _scaled(mantissa, power):
 
 @helper
 def matches(text, i, word):
-    """Whether the lower-case ``word`` stands at i in any case (a text ends in a newline, no word has one)."""
+    """Return True if the lower-case ``word`` is at i, ignoring case; stops at the final newline."""
     k = 0
     while k < len(word) and at(text, i + k) | LOWER_CASE == word[k]:
         k += 1
@@ -102,7 +102,7 @@ def matches(text, i, word):
 
 @helper
 def _missing(text, i):
-    """NULL or NaN at i in any case, or else a bad number."""
+    """Parse NULL or NaN at i, ignoring case; anything else is a bad number."""
     end = i + 4 if matches(text, i, NULL) else i + 3 if matches(text, i, NAN) else i
     if end > i and ENDS_TOKEN[at(text, end)]:
         return np.nan, end, MISSING
@@ -111,7 +111,7 @@ def _missing(text, i):
 
 @helper
 def _exponent(text, i):
-    """The exponent after the ``e`` at i, capped, and where it ends: at i itself when it has no digits."""
+    """The exponent after the ``e`` at i, capped, and its end; the end is i if there are no digits."""
     k = i + 1
     negative = at(text, k) == MINUS
     if negative or at(text, k) == PLUS:
@@ -127,7 +127,7 @@ def _exponent(text, i):
 
 @helper
 def leading_zeros(text, i):
-    """How many zeros a number at i begins with, before and after its point."""
+    """Number of leading zeros of the number at i, before and after the decimal point."""
     zeros = 0
     while at(text, i) == ZERO or at(text, i) == DOT:
         zeros += at(text, i) == ZERO
@@ -137,7 +137,10 @@ def leading_zeros(text, i):
 
 @helper(forceinline=True)
 def number(text, i):
-    """The number at i: its value, where it ends, and whether it is exact, to be repaired, missing or bad."""
+    """The number at i: its value, its end, and its kind (EXACT, REPAIR, MISSING or BAD).
+
+    REPAIR: Python's float() must parse it, because it has too many digits or its rounding is not decided.
+    """
     begin = i
     negative = at(text, i) == MINUS
     if negative or at(text, i) == PLUS:
@@ -166,8 +169,8 @@ def number(text, i):
         return 0.0, begin, BAD
     if digits > SAFE_DIGITS and digits - leading_zeros(text, first) > SAFE_DIGITS:
         return 0.0, i, REPAIR
-    value, settled = _scaled(mantissa, power)
-    return -value if negative else value, i, EXACT if settled else REPAIR
+    value, is_decided = _scaled(mantissa, power)
+    return -value if negative else value, i, EXACT if is_decided else REPAIR
 
 
 COLON, EQUALS = 58, 61
@@ -175,8 +178,8 @@ QUERY, DOC_ID = (np.frombuffer(word, dtype=np.uint8).copy() for word in (b"qid:"
 GOOD, BAD_LABEL, NO_QUERY, BAD_FEATURE, BAD_INDEX, INDEX_TOO_LARGE = range(6)
 
 
-class Rows(NamedTuple):
-    """Where the parser writes: compressed rows, query runs, comments, and numbers to repair."""
+class ParsedRows(NamedTuple):
+    """Output arrays of the parser: compressed rows, runs of one query, comments, and numbers to repair."""
 
     labels: np.ndarray
     lines: np.ndarray
@@ -194,8 +197,8 @@ class Rows(NamedTuple):
     repair_begins: np.ndarray
 
 
-class Parsed(NamedTuple):
-    """How much of :class:`Rows` was filled, and the first fault if there is one."""
+class ParseResult(NamedTuple):
+    """Number of entries filled in each part of :class:`ParsedRows`, and the first fault, if any."""
 
     rows: int
     entries: int
@@ -226,7 +229,7 @@ def _line_end(text, i):
 
 @helper
 def _query(text, i, previous, previous_end):
-    """Begin and end of the id in ``qid:ID`` at i (equal if there is none), and whether it is the previous."""
+    """Begin and end of the id in ``qid:ID`` at i (equal if absent), and whether it equals the previous id."""
     for k in range(len(QUERY)):
         if at(text, i + k) != QUERY[k]:
             return i, i, False
@@ -248,7 +251,7 @@ def _comment_token_end(text, i, end):
 
 @helper
 def _document_id(text, i, end):
-    """Begin and end of X in ``docid = X`` anywhere in the comment text[i:end], else of its first token."""
+    """Begin and end of X in ``docid = X`` in the comment text[i:end], or else of its first token."""
     first = _skip_blanks(text, i)
     first = first if first < end else end
     i = first
@@ -265,7 +268,7 @@ def _document_id(text, i, end):
 
 @helper
 def _index_fault(text, i, end):
-    """What is wrong with the feature index text[i:end], whose end is no colon or which is out of range."""
+    """Fault of the feature index text[i:end], which is out of range or not followed by a colon."""
     if i == end:
         return BAD_INDEX if at(text, i) == MINUS and ZERO <= at(text, i + 1) <= NINE else BAD_FEATURE
     if at(text, end) != COLON:
@@ -275,7 +278,7 @@ def _index_fault(text, i, end):
 
 @helper(forceinline=True)
 def _features(text, i, largest, entries, repairs, out):
-    """The entries of one row; the text position stops at the end of them or at the faulty one."""
+    """Parse the entries of one row; the returned position is their end or the faulty entry."""
     width = missing = last = 0
     ordered = True
     while True:
@@ -310,9 +313,9 @@ def _features(text, i, largest, entries, repairs, out):
 
 @helper
 def _comment(text, i, comment, row, out):
-    """Copy what follows a # at i behind the ``comment`` bytes kept so far, and mark the document id in it.
+    """Append the text after a # at i to the ``comment`` bytes stored so far, and mark the document id in it.
 
-    Returns (end of the line, bytes kept).
+    Returns (end of the line, bytes stored).
     """
     out.id_begins[row] = out.id_ends[row] = comment
     if at(text, i) == HASH:
@@ -331,11 +334,11 @@ def _comment(text, i, comment, row, out):
 
 @kernel
 def parse_lines(text, i, end, line, largest, out):
-    """Parse text[i:end], whole lines that follow line number ``line``, into ``out``; stop at a fault.
+    """Parse text[i:end], complete lines after line number ``line``, into ``out``; stop at a fault.
 
-    Row r owns the entries ``starts[r]:starts[r + 1]`` of ``features`` (counted from 0) and ``values``. A run
-    is a stretch of rows of one query, whose id is text[run_begins:run_ends]. A repair names the entry, or
-    −1 − row for a label, and where its number begins. After a fault, row ``rows`` is the unfinished one.
+    Row r has the entries ``starts[r]:starts[r + 1]`` of ``features`` (from 0) and ``values``. A run is
+    consecutive rows of one query, whose id is text[run_begins:run_ends]. A repair is the entry, or −1 − row
+    for a label, and the begin of its number. After a fault, row ``rows`` is incomplete.
     """
     zero = np.int64(0)  # a literal 0 would compile the functions it is passed to twice
     rows = entries = runs = repairs = width = comment = missing_line = missing_feature = zero
@@ -385,12 +388,14 @@ def parse_lines(text, i, end, line, largest, out):
         i += 1
     if fault == GOOD:
         out.starts[rows] = entries
-    return Parsed(rows, entries, runs, repairs, line, width, ordered, missing_line, missing_feature, fault, i)
+    return ParseResult(
+        rows, entries, runs, repairs, line, width, ordered, missing_line, missing_feature, fault, i
+    )
 
 
 @kernel
 def scatter_rows(starts, features, values, dense):
-    """Put compressed rows into a dense matrix of zeros (unlike a sum, this keeps −0)."""
+    """Copy compressed rows into a dense matrix of zeros (adding would lose −0)."""
     for r in range(len(starts) - 1):
         for entry in range(starts[r], starts[r + 1]):
             dense[r, features[entry]] = values[entry]

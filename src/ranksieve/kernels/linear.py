@@ -1,4 +1,7 @@
-"""Small linear algebra: products with rows, scores of models, extremes, coordinate descent."""
+"""Linear algebra: products with rows, scores of models, extremes, coordinate descent.
+
+A shifted column is read minus its value in the first row of the query (``first_values``).
+"""
 
 from functools import partial
 
@@ -6,12 +9,12 @@ import numpy as np
 
 from ranksieve.kernels.compiling import kernel
 
-ROWS_AT_ONCE = 200  # not a power of two: then the columns of a block would displace each other in the cache
+ROWS_PER_BLOCK = 200  # not a power of two, so that columns of a block do not evict each other from the cache
 
 
 @kernel
 def weighted_sums(X, columns, weights, scores):
-    """scores_i = Σ_k weights_k · X[i, columns_k], added in that order: equal rows get equal bits."""
+    """scores_i = Σ_k weights_k · X[i, columns_k], added in that order: equal rows have equal scores."""
     for i in range(len(scores)):
         total = 0.0
         for k in range(len(columns)):
@@ -20,15 +23,15 @@ def weighted_sums(X, columns, weights, scores):
 
 
 @kernel
-def weighted_sums_of_models(X, columns, starts, places, weights, scores):
-    """scores[m, i] = Σ_e weights_e · X[i, columns[places_e]], e from starts_m to starts_{m+1}, in that order.
+def weighted_sums_of_models(X, columns, starts, positions, weights, scores):
+    """scores[m, i] = Σ_e weights_e · X[i, columns[positions_e]], e from starts_m to starts_{m+1}, in order.
 
-    The bits are those of ``weighted_sums`` for each model. Every row is read once for all models, into a
-    block with one row per column, so that the sums run over neighbouring documents.
+    The result has the same bits as ``weighted_sums`` for each model. Every row is read once for all models,
+    into a block with one row per column, so that the sums run over contiguous memory.
     """
-    block, totals = np.empty((len(columns), ROWS_AT_ONCE)), np.empty(ROWS_AT_ONCE)
-    for first in range(0, X.shape[0], ROWS_AT_ONCE):
-        size = min(ROWS_AT_ONCE, X.shape[0] - first)
+    block, totals = np.empty((len(columns), ROWS_PER_BLOCK)), np.empty(ROWS_PER_BLOCK)
+    for first in range(0, X.shape[0], ROWS_PER_BLOCK):
+        size = min(ROWS_PER_BLOCK, X.shape[0] - first)
         for i in range(size):
             for k in range(len(columns)):
                 block[k, i] = X[first + i, columns[k]]
@@ -36,7 +39,7 @@ def weighted_sums_of_models(X, columns, starts, places, weights, scores):
             for i in range(size):
                 totals[i] = 0.0
             for e in range(starts[m], starts[m + 1]):
-                weight, values = weights[e], block[places[e]]
+                weight, values = weights[e], block[positions[e]]
                 for i in range(size):
                     totals[i] += weight * values[i]
             for i in range(size):
@@ -44,84 +47,85 @@ def weighted_sums_of_models(X, columns, starts, places, weights, scores):
 
 
 @partial(kernel, fastmath={"reassoc", "contract"})
-def row_products(X, w, far, far_w, first_values, query, first, last, products):
-    """Rows first..last of X times w, plus Σ_k far_w_k·(x_far_k − first_values[the row's query, k])."""
+def row_products(X, w, shifted, shifted_w, first_values, query, first, last, products):
+    """X[i]·w + Σ_k shifted_w_k·(X[i, shifted_k] − first_values[query_i, k]) for the rows first..last."""
     for i in range(first, last):
         x, total = X[i], 0.0
         for c in range(len(w)):
             total += x[c] * w[c]
-        for k in range(len(far)):
-            total += far_w[k] * (x[far[k]] - first_values[query[i], k])
+        for k in range(len(shifted)):
+            total += shifted_w[k] * (x[shifted[k]] - first_values[query[i], k])
         products[i - first] = total
 
 
 @kernel
-def chosen_products(X, columns, weights, far, far_w, first_values, query, first, last, products):
-    """Σ_k weights_k·X[i, columns_k] + Σ_k far_w_k·(X[i, far_k] − first_values[the row's query, k]), in order.
+def chosen_products(X, columns, weights, shifted, shifted_w, first_values, query, first, last, products):
+    """Σ_k weights_k·X[i, columns_k] + Σ_k shifted_w_k·(X[i, shifted_k] − first_values[query_i, k]).
 
-    Of the rows first..last. Every sum is added term by term: the bits depend on nothing but its terms.
+    For the rows first..last. Terms are added in this order, so the bits do not depend on the block size.
     """
     for i in range(first, last):
         x, total = X[i], 0.0
         for k in range(len(columns)):
             total += weights[k] * x[columns[k]]
-        for k in range(len(far)):
-            total += far_w[k] * (x[far[k]] - first_values[query[i], k])
+        for k in range(len(shifted)):
+            total += shifted_w[k] * (x[shifted[k]] - first_values[query[i], k])
         products[i - first] = total
 
 
 @kernel
-def column_sums(X, g, far, first_values, query, cuts, sums):
-    """sums[b] += Σ g_i·x_i over the rows between two cuts; far columns less first_values[the row's query].
+def column_sums(X, g, shifted, first_values, query, cuts, sums):
+    """sums[b] += Σ g_i·x_i over the rows between two cuts, with shifted columns.
 
-    ``g`` begins with the first of these rows. One row after another: so the machine reads memory ahead, and
-    the bits do not depend on how many rows are added at a time.
+    ``g`` starts at the first of these rows. Rows are added one by one: memory is read sequentially, and the
+    bits do not depend on the number of rows per call.
     """
-    total, far_total = np.empty(X.shape[1]), np.empty(len(far))
+    total, shifted_total = np.empty(X.shape[1]), np.empty(len(shifted))
     for b in range(len(cuts) - 1):
         for c in range(len(total)):
             total[c] = sums[b, c]
-        for k in range(len(far)):
-            far_total[k] = sums[b, far[k]]
+        for k in range(len(shifted)):
+            shifted_total[k] = sums[b, shifted[k]]
         for i in range(cuts[b], cuts[b + 1]):
             x, g_i = X[i], g[i - cuts[0]]
             for c in range(len(total)):
                 total[c] += g_i * x[c]
-            for k in range(len(far)):
-                far_total[k] += g_i * (x[far[k]] - first_values[query[i], k])
+            for k in range(len(shifted)):
+                shifted_total[k] += g_i * (x[shifted[k]] - first_values[query[i], k])
         for c in range(len(total)):
             sums[b, c] = total[c]
-        for k in range(len(far)):
-            sums[b, far[k]] = far_total[k]
+        for k in range(len(shifted)):
+            sums[b, shifted[k]] = shifted_total[k]
 
 
 @kernel
-def add_columns(columns, weights, n_near, first_values, query, products):
-    """products += Σ_k weights_k·columns_k in order; far ones, from n_near on, less first_values[query].
+def add_columns(columns, weights, n_plain, first_values, query, products):
+    """products += Σ_k weights_k·columns_k in order; the columns from n_plain on are shifted.
 
-    ``columns`` has one row per column. The bits are those of :func:`chosen_products`.
+    ``columns`` has one row per column. The result has the same bits as :func:`chosen_products`.
     """
-    for k in range(n_near):
+    for k in range(n_plain):
         x, weight = columns[k], weights[k]
         for i in range(len(products)):
             products[i] += weight * x[i]
-    for k in range(n_near, len(weights)):
+    for k in range(n_plain, len(weights)):
         x, weight = columns[k], weights[k]
         for i in range(len(products)):
-            products[i] += weight * (x[i] - first_values[query[i], k - n_near])
+            products[i] += weight * (x[i] - first_values[query[i], k - n_plain])
 
 
 @kernel
-def add_column_sums(columns, g, far, first_values, query, sums):
-    """sums_c += Σ g_i·columns[c, i], row after row; far columns less first_values[the row's query].
+def add_column_sums(columns, g, shifted, first_values, query, sums):
+    """sums_c += Σ g_i·columns[c, i], row by row, with shifted columns.
 
-    The bits are those of :func:`column_sums`. Eight columns at a time: their sums do not wait for each other.
+    The result has the same bits as :func:`column_sums`. Eight columns at a time are independent of each
+    other, which keeps the processor's pipeline full.
     """
-    d, far_total = len(columns) - len(columns) % 8, np.empty(len(far))
-    for k in range(len(far)):
-        x, far_total[k] = columns[far[k]], sums[far[k]]
+    d, shifted_total = len(columns) - len(columns) % 8, np.empty(len(shifted))
+    for k in range(len(shifted)):
+        x, shifted_total[k] = columns[shifted[k]], sums[shifted[k]]
         for i in range(len(g)):
-            far_total[k] += g[i] * (x[i] - first_values[query[i], k])
+            shifted_total[k] += g[i] * (x[i] - first_values[query[i], k])
     for c in range(0, d, 8):
         x0, x1, x2, x3 = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
         x4, x5, x6, x7 = columns[c + 4], columns[c + 5], columns[c + 6], columns[c + 7]
@@ -138,8 +142,8 @@ def add_column_sums(columns, g, far, first_values, query, sums):
         for i in range(len(g)):
             total += g[i] * x[i]
         sums[c] = total
-    for k in range(len(far)):
-        sums[far[k]] = far_total[k]
+    for k in range(len(shifted)):
+        sums[shifted[k]] = shifted_total[k]
 
 
 @kernel
@@ -152,18 +156,18 @@ def gather(X, rows, columns, values):
 
 
 @kernel
-def add_stored(data, indices, indptr, first, place, values):
-    """Add each stored x_ij of the CSR rows from ``first`` on to values[i − first, place_j], unless −1."""
+def add_stored(data, indices, indptr, first, position, values):
+    """values[i − first, position_j] += x_ij for stored entries of CSR rows i ≥ first, if position_j ≥ 0."""
     for i in range(len(values)):
         for entry in range(indptr[first + i], indptr[first + i + 1]):
-            k = place[indices[entry]]
+            k = position[indices[entry]]
             if k >= 0:
                 values[i, k] += data[entry]
 
 
 @kernel
 def dense_extremes(X, order, offsets, first, last, spread, largest):
-    """As :func:`sparse_extremes`, of a dense matrix and the queries first..last."""
+    """:func:`sparse_extremes` for a dense matrix and the queries first..last."""
     d = X.shape[1]
     low, high = np.empty(d), np.empty(d)
     for q in range(first, last):
@@ -183,7 +187,7 @@ def dense_extremes(X, order, offsets, first, last, spread, largest):
 
 @kernel
 def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
-    """Per column the largest max − min within a query and the largest |x|; what is not stored counts as 0."""
+    """Per column, the largest max − min within a query and the largest |x|; entries not stored are 0."""
     d = len(spread)
     low, high = np.empty(d), np.empty(d)
     count, seen_in = np.zeros(d, dtype=np.int64), np.full(d, -1)
@@ -209,7 +213,7 @@ def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
 def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
     """Minimise over z: gᵀ(z − w) + ½(z − w)ᵀH(z − w) + Σ_j [up_j z_j⁺ + down_j z_j⁻ + ½ ridge z_j²].
 
-    H is symmetric. Stops when a sweep moves no coordinate's slope by more than ``tol``. Returns z.
+    H is symmetric. Stops when a sweep changes no coordinate's slope by more than ``tol``. Returns z.
     """
     d = len(w)
     z, slope = w.copy(), gradient.copy()
@@ -238,10 +242,10 @@ def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
 
 @kernel
 def descend(hessian, slope, w, threshold, ridge, inside, signs, tol, max_sweeps):
-    """Minimise ½wᵀHw + bᵀw + Σ_j ρ_j(w_j) in place; ``slope`` = Hw + b is kept up to date.
+    """Minimise ½wᵀHw + bᵀw + Σ_j ρ_j(w_j) in place; also updates ``slope`` = Hw + b.
 
     ρ_j(w) = ½μw² for features ``inside``, else min over 0 < u ≤ 1 of ½μw²/u + ½(t_j²/μ)u: the line t_j|w| up
-    to |w| = t_j/μ, the parabola beyond. Stops when a sweep moves no slope by more than ``tol``.
+    to |w| = t_j/μ, the parabola beyond. Stops when a sweep changes no slope by more than ``tol``.
     """
     for _ in range(max_sweeps):
         worst = 0.0

@@ -1,4 +1,9 @@
-"""The squared hinge and its Hessian from sorted lists of the upper documents of each query."""
+"""The squared hinge and its Hessian from sorted lists of documents.
+
+Of a pair, the more relevant document is the better one, the other the worse one. Each level of a query has a
+list of the documents of all higher levels, sorted by score: the better partners of the documents of that
+level.
+"""
 
 from typing import NamedTuple
 
@@ -6,106 +11,108 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray
 from ranksieve.kernels.compiling import helper, kernel
-from ranksieve.kernels.pairs import add, centre, clear, longest, mass_of, sort_by_key
+from ranksieve.kernels.pairs import add, centre, clear, longest_run, sort_by_key, weight_of
 
-MOVES = 4  # per document: counts that have moved further are not near, and searched for from scratch
+MAX_MOVES_PER_DOCUMENT = 4  # with more, counts are found by bisection
 
 
-class Lists(NamedTuple):
-    """Query q has the lists first[q]..first[q + 1], one for each of its levels but the highest.
+class BetterLists(NamedTuple):
+    """Query q has the lists first[q]..first[q + 1], one for each of its levels except the highest.
 
-    The list number k lies in begin[k]..begin[k + 1] of an array of all lists, and its members are
-    members[member_begin[k]..member_begin[k + 1]].
+    List k is begin[k]..begin[k + 1] of the array of all lists. The documents of its level, which are the
+    worse ones of these pairs, are worse[worse_begin[k]..worse_begin[k + 1]].
     """
 
     first: IntArray
     begin: IntArray
-    member_begin: IntArray
-    members: IntArray
+    worse_begin: IntArray
+    worse: IntArray
 
 
-class Near(NamedTuple):
-    """Lists sorted by some scores, and of each document the number of its active partners in its list."""
+class SortedLists(NamedTuple):
+    """Lists sorted by some scores, and the number of active better partners of each document."""
 
-    uppers: AnyArray
-    above: AnyArray
+    better: AnyArray
+    active_better: AnyArray
 
 
-class Arrays(NamedTuple):
-    """What an evaluation leaves: :class:`Near` of its scores, of each document the number (with weights of
-    documents, the weight) of all its active pairs, and the gradient."""
+class HingeArrays(NamedTuple):
+    """Results of an evaluation: :class:`SortedLists`, the number (with document weights, the total weight) of
+    active pairs of each document, and the gradient."""
 
-    uppers: AnyArray
-    above: AnyArray
-    active: AnyArray
+    better: AnyArray
+    active_better: AnyArray
+    active_pairs: AnyArray
     gradient: FloatArray
 
 
-class Parts(NamedTuple):
-    """Room for the parts of VᵀSV = AᵀA + UᵀN + NᵀU, one row per document: A, U and N."""
+class HessianParts(NamedTuple):
+    """Arrays for A, U and N of VᵀSV = AᵀA + UᵀN + NᵀU, one row per document."""
 
     scaled: FloatArray
-    upper: FloatArray
+    better_rows: FloatArray
     sums: FloatArray
 
 
-class Room(NamedTuple):
-    """Keys of a list, and buffers for sorting it."""
+class SortBuffers(NamedTuple):
+    """Keys of a list, and buffers to sort it."""
 
     key: FloatArray
     key_buffer: FloatArray
     item_buffer: AnyArray
 
 
-def make_lists(level: IntArray, offsets: IntArray) -> tuple[Lists, IntArray]:
-    """The lists of some queries, and the array of all of them, not sorted yet.
+def make_lists(level: IntArray, offsets: IntArray) -> tuple[BetterLists, IntArray]:
+    """The lists of all queries, and the array that holds them, not sorted yet.
 
-    The levels of each query are 0, 1, … without a gap.
+    The levels of each query must be 0, 1, … without a gap.
     """
     sizes = np.diff(offsets)
     first = np.concatenate(([0], np.cumsum(np.maximum.reduceat(level, offsets[:-1]))))
-    own = np.repeat(first[:-1], sizes) + level  # the list of a document's own level
-    has_list = own < np.repeat(first[1:], sizes)
-    n_members = np.bincount(own[has_list], minlength=first[-1])
-    # a list has the documents of all higher levels: of its query, less those of its own and lower ones
+    own_list = np.repeat(first[:-1], sizes) + level  # the list for the document's level
+    has_list = own_list < np.repeat(first[1:], sizes)
+    n_worse = np.bincount(own_list[has_list], minlength=first[-1])
+    # size of a list: documents of the query minus those of this and lower levels
     n_documents = np.repeat(sizes, np.diff(first))
-    below = np.cumsum(n_members)
-    lower = below - np.repeat(np.concatenate(([0], below))[first[:-1]], np.diff(first))
-    begin = np.concatenate(([0], np.cumsum(n_documents - lower)))
-    kind = np.int32 if offsets[-1] < 2**31 else np.int64  # of what there is most of
-    lists = Lists(first, begin, np.concatenate(([0], below)), np.empty(int(has_list.sum()), dtype=kind))
-    uppers = np.empty(begin[-1], dtype=kind)
-    _fill_lists(level, offsets, lists, lists.begin.copy(), lists.member_begin.copy(), uppers)
-    return lists, uppers
+    cumulative = np.cumsum(n_worse)
+    n_not_better = cumulative - np.repeat(np.concatenate(([0], cumulative))[first[:-1]], np.diff(first))
+    begin = np.concatenate(([0], np.cumsum(n_documents - n_not_better)))
+    index_type = np.int32 if offsets[-1] < 2**31 else np.int64  # the largest arrays
+    lists = BetterLists(
+        first, begin, np.concatenate(([0], cumulative)), np.empty(int(has_list.sum()), dtype=index_type)
+    )
+    better = np.empty(begin[-1], dtype=index_type)
+    _fill_lists(level, offsets, lists, lists.begin.copy(), lists.worse_begin.copy(), better)
+    return lists, better
 
 
 @kernel
-def _fill_lists(level, offsets, lists, place, member_place, uppers):
-    """Put every document into the lists below its level, and among the members of its own level's."""
+def _fill_lists(level, offsets, lists, next_better, next_worse, better):
+    """Add every document to the lists of all lower levels, and to the worse documents of its own level."""
     for q in range(len(offsets) - 1):
         for i in range(offsets[q], offsets[q + 1]):
-            own = lists.first[q] + level[i]
-            for k in range(lists.first[q], own):
-                uppers[place[k]] = i
-                place[k] += 1
-            if own < lists.first[q + 1]:
-                lists.members[member_place[own]] = i
-                member_place[own] += 1
+            own_list = lists.first[q] + level[i]
+            for k in range(lists.first[q], own_list):
+                better[next_better[k]] = i
+                next_better[k] += 1
+            if own_list < lists.first[q + 1]:
+                lists.worse[next_worse[own_list]] = i
+                next_worse[own_list] += 1
 
 
 @helper
-def _is_active(upper_score, lower_score):
-    return 1.0 - (upper_score - lower_score) > 0.0
+def _is_active(better_score, worse_score):
+    return 1.0 - (better_score - worse_score) > 0.0
 
 
 @helper
-def _count_active(keys, n, t, count, left):
-    """How many of keys[1:n + 1], which ascend, are scores of active upper partners of the score t.
+def _count_active(keys, n, t, count, moves_left):
+    """Number of the ascending keys[1:n + 1] that are scores of active better partners of the score t.
 
-    keys[n + 1] is ∞. While some moves are ``left`` it is looked for near ``count``. Scores that overflowed
-    and are not numbers have no active partners.
+    keys[n + 1] is ∞. Searches from ``count`` while ``moves_left`` > 0, else by bisection. NaN scores
+    (overflow) have no active partners.
     """
-    if left > 0:
+    if moves_left > 0:
         while _is_active(keys[count + 1], t):
             count += 1
         while count > 0 and not _is_active(keys[count], t):
@@ -120,258 +127,263 @@ def _count_active(keys, n, t, count, left):
 
 
 @helper
-def _mass_of_first(mass, mass_sums, m):
-    """The mass of the first m documents of a list, of which ``mass_sums`` has the sums."""
-    return m if mass is None else mass_sums[m]
+def _weight_of_first(document_weight, weight_sums, m):
+    """Total weight of the first m documents of a list."""
+    return m if document_weight is None else weight_sums[m]
 
 
 @helper
-def _mass_of_pairs(mass, i, partners):
-    """The mass of a document's pairs with partners of so much mass."""
-    return int(partners) if mass is None else mass[i] * partners
+def _weight_of_pairs(document_weight, i, partners):
+    """Total weight of the pairs of document i, given the total weight of its partners."""
+    return int(partners) if document_weight is None else document_weight[i] * partners
 
 
 @helper
 def _longest_list(lists, first, last):
-    """The most members of a list of some queries."""
-    return longest(lists.begin, lists.first[first], lists.first[last])
+    return longest_run(lists.begin, lists.first[first], lists.first[last])
 
 
 @helper
-def _room(n, uppers):
-    """What sorting lists of up to n members needs."""
-    return Room(np.empty(n), np.empty(n), np.empty(n, dtype=uppers.dtype))
+def _sort_buffers(n, better):
+    return SortBuffers(np.empty(n), np.empty(n), np.empty(n, dtype=better.dtype))
 
 
 @helper
-def _sort_list(k, q, documents, t, lists, uppers, room):
-    """Sort a query's first list, which has all its upper documents; of another, take those from the first.
-
-    ``t`` has the scores of the query's documents.
-    """
+def _sort_list(k, q, documents, t, lists, better, buffers):
+    """Sort the first list of a query by its scores ``t``; filter other lists from the sorted first one."""
     lo, level = documents.offsets[q], documents.level
     first = lists.first[q]
     begin, end = lists.begin[first], lists.begin[first + 1]
     if k == first:
-        key, key_buffer, item_buffer = room
+        key, key_buffer, item_buffer = buffers
         for p in range(begin, end):
-            key[p - begin] = t[uppers[p] - lo]
-        sort_by_key(key[: end - begin], uppers[begin:end], key_buffer, item_buffer)
+            key[p - begin] = t[better[p] - lo]
+        sort_by_key(key[: end - begin], better[begin:end], key_buffer, item_buffer)
         return
     at = lists.begin[k]
     for p in range(begin, end):
-        if level[uppers[p]] > k - first:
-            uppers[at] = uppers[p]
+        if level[better[p]] > k - first:
+            better[at] = better[p]
             at += 1
 
 
 @kernel
 def squared_hinge(documents, lists, s, first, last, arrays, sums):
-    """The squared hinge of some queries: ``sums`` becomes Σ ωξ and Σ ωξ² of each, with the gradient of Σ ωξ².
+    """The squared hinge of the queries first..last: fill ``sums`` and ``arrays``.
 
-    Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), and the last sum is −½⟨t, ∇⟩, t the centred scores. These sums may cancel
-    almost to 0, so ``sums`` has the sizes of their terms too: Σ ω(1 + |t|) and Σ ω(1 + |t|)² over both
-    documents of active pairs.
+    ``sums`` has Σ ωξ and Σ ωξ² of each query. Σ ξ² = Σ ξ − Σ ξ(t_i − t_j), where the last sum is −½⟨t, ∇⟩ and
+    t are the centred scores. These sums may cancel almost to 0, so ``sums`` also has the sizes of their
+    terms: Σ ω(1 + |t|) and Σ ω(1 + |t|)² over both documents of active pairs.
 
-    On entry ``uppers`` and ``above`` are those of other scores, best of some nearby.
+    On entry ``better`` and ``active_better`` belong to any other scores; those of similar scores are fastest.
     """
-    offsets, mass = documents.offsets, documents.mass
-    uppers, above, active, gradient = arrays
+    offsets, document_weight = documents.offsets, documents.document_weight
+    better, active_better, active_pairs, gradient = arrays
     most = _longest_list(lists, first, last)
-    room = _room(most, uppers)
-    keys, before = np.empty(most + 2), np.empty(most + 2)
+    buffers = _sort_buffers(most, better)
+    keys, prefix_sums = np.empty(most + 2), np.empty(most + 2)
     count, total = np.empty(most + 2), np.empty(most + 2)
-    mass_sums = np.empty(0 if mass is None else most + 2)
-    t = np.empty(longest(offsets, first, last))
+    weight_sums = np.empty(0 if document_weight is None else most + 2)
+    t = np.empty(longest_run(offsets, first, last))
     for q in range(first, last):
         lo, hi, slack = offsets[q], offsets[q + 1], 0.0
         centre(s[lo:hi], t)
         if hi - lo == 2 and lists.first[q + 1] - lists.first[q] == 1:
-            slack = _pair_alone(documents, lists, t, q, arrays)
-            _add_up(documents, q, slack, t, active, gradient, sums)
+            slack = _single_pair(documents, lists, t, q, arrays)
+            _finish_query(documents, q, slack, t, active_pairs, gradient, sums)
             continue
         for i in range(lo, hi):
-            active[i], gradient[i] = 0, 0.0
+            active_pairs[i], gradient[i] = 0, 0.0
         for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, documents, t, lists, uppers, room)
+            _sort_list(k, q, documents, t, lists, better, buffers)
             begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
             for a in range(n):
-                i = uppers[begin + a]
-                before[a], count[a], total[a] = sum_, 0.0, 0.0
+                i = better[begin + a]
+                prefix_sums[a], count[a], total[a] = sum_, 0.0, 0.0
                 keys[a + 1] = t[i - lo]
-                sum_ += mass_of(mass, i) * keys[a + 1]
-            before[n], count[n], total[n], keys[n + 1] = sum_, 0.0, 0.0, np.inf
-            _sum_masses(mass, uppers[begin : begin + n], mass_sums)
-            left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
-            for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
-                j = lists.members[p]
+                sum_ += weight_of(document_weight, i) * keys[a + 1]
+            prefix_sums[n], count[n], total[n], keys[n + 1] = sum_, 0.0, 0.0, np.inf
+            _sum_weights(document_weight, better[begin : begin + n], weight_sums)
+            moves_left = MAX_MOVES_PER_DOCUMENT * (lists.worse_begin[k + 1] - lists.worse_begin[k])
+            for p in range(lists.worse_begin[k], lists.worse_begin[k + 1]):
+                j = lists.worse[p]
                 t_j = t[j - lo]
-                m = _count_active(keys, n, t_j, above[j], left)
-                left -= abs(m - above[j])
-                partners = _mass_of_first(mass, mass_sums, m)
-                xi = mass_of(mass, j) * (partners * (1.0 + t_j) - before[m])
-                above[j], slack = m, slack + xi
-                active[j] += _mass_of_pairs(mass, j, partners)
+                m = _count_active(keys, n, t_j, active_better[j], moves_left)
+                moves_left -= abs(m - active_better[j])
+                partners = _weight_of_first(document_weight, weight_sums, m)
+                xi = weight_of(document_weight, j) * (partners * (1.0 + t_j) - prefix_sums[m])
+                active_better[j], slack = m, slack + xi
+                active_pairs[j] += _weight_of_pairs(document_weight, j, partners)
                 gradient[j] += xi
-                count[m] += mass_of(mass, j)
-                total[m] += mass_of(mass, j) * t_j
+                count[m] += weight_of(document_weight, j)
+                total[m] += weight_of(document_weight, j) * t_j
             m, sum_ = 0.0, 0.0
             for a in range(n - 1, -1, -1):
                 m += count[a + 1]
                 sum_ += total[a + 1]
-                i = uppers[begin + a]
-                active[i] += _mass_of_pairs(mass, i, m)
-                gradient[i] -= mass_of(mass, i) * (m * (1.0 - t[i - lo]) + sum_)
-        _add_up(documents, q, slack, t, active, gradient, sums)
+                i = better[begin + a]
+                active_pairs[i] += _weight_of_pairs(document_weight, i, m)
+                gradient[i] -= weight_of(document_weight, i) * (m * (1.0 - t[i - lo]) + sum_)
+        _finish_query(documents, q, slack, t, active_pairs, gradient, sums)
 
 
 @helper
-def _add_up(documents, q, slack, t, active, gradient, sums):
-    """The sums of a query from its slack and half its gradient without its weight; the whole gradient."""
-    lo, weight = documents.offsets[q], documents.weight[q]
+def _finish_query(documents, q, slack, t, active_pairs, gradient, sums):
+    """Fill the sums of a query; turn its half, unweighted gradient into the gradient."""
+    lo, query_weight = documents.offsets[q], documents.query_weight[q]
     product, terms, squares = 0.0, 0.0, 0.0
     for i in range(lo, documents.offsets[q + 1]):
         product += t[i - lo] * gradient[i]
-        gradient[i] *= 2.0 * weight
+        gradient[i] *= 2.0 * query_weight
         size = 1.0 + abs(t[i - lo])
-        terms += active[i] * size
-        squares += active[i] * size * size
-    sums[q, 0], sums[q, 1] = weight * slack, weight * (slack + product)
-    sums[q, 2], sums[q, 3] = weight * terms, weight * squares
+        terms += active_pairs[i] * size
+        squares += active_pairs[i] * size * size
+    sums[q, 0], sums[q, 1] = query_weight * slack, query_weight * (slack + product)
+    sums[q, 2], sums[q, 3] = query_weight * terms, query_weight * squares
 
 
 @helper
-def _pair_alone(documents, lists, t, q, arrays):
-    """As :func:`squared_hinge` of a query that is one pair, with the same bits; its slack."""
-    lo, k, mass = documents.offsets[q], lists.first[q], documents.mass
-    uppers, above, active, gradient = arrays
-    i, j = uppers[lists.begin[k]], lists.members[lists.member_begin[k]]
+def _single_pair(documents, lists, t, q, arrays):
+    """Slack of a query with a single pair; fills ``arrays`` with the same bits as :func:`squared_hinge`."""
+    lo, k, document_weight = documents.offsets[q], lists.first[q], documents.document_weight
+    better, active_better, active_pairs, gradient = arrays
+    i, j = better[lists.begin[k]], lists.worse[lists.worse_begin[k]]
     t_i, t_j = t[i - lo], t[j - lo]
-    above[j] = 1 if _is_active(t_i, t_j) else 0
-    active[i], active[j], gradient[i], gradient[j] = 0, 0, 0.0, 0.0
-    if above[j]:
-        m_i, m_j = mass_of(mass, i), mass_of(mass, j)
-        active[i], active[j] = m_i * m_j, m_j * m_i
-        gradient[j] = m_j * (m_i * (1.0 + t_j) - m_i * t_i)
-        gradient[i] = -m_i * (m_j * (1.0 - t_i) + m_j * t_j)
+    active_better[j] = 1 if _is_active(t_i, t_j) else 0
+    active_pairs[i], active_pairs[j], gradient[i], gradient[j] = 0, 0, 0.0, 0.0
+    if active_better[j]:
+        w_i, w_j = weight_of(document_weight, i), weight_of(document_weight, j)
+        active_pairs[i], active_pairs[j] = w_i * w_j, w_j * w_i
+        gradient[j] = w_j * (w_i * (1.0 + t_j) - w_i * t_i)
+        gradient[i] = -w_i * (w_j * (1.0 - t_i) + w_j * t_j)
     return gradient[j]
 
 
 @helper
-def _sum_masses(mass, documents, mass_sums):
-    """``mass_sums`` becomes the mass of the first 0, 1, … of some documents."""
-    if mass is not None:
-        mass_sums[0] = 0.0
+def _sum_weights(document_weight, documents, weight_sums):
+    """Fill ``weight_sums`` with the total weight of the first 0, 1, … documents."""
+    if document_weight is not None:
+        weight_sums[0] = 0.0
         for a in range(len(documents)):
-            mass_sums[a + 1] = mass_sums[a] + mass[documents[a]]
+            weight_sums[a + 1] = weight_sums[a] + document_weight[documents[a]]
 
 
 @kernel
-def squared_hinge_along(documents, lists, s, d, step, first, last, near, slopes):
+def squared_hinge_along(documents, lists, s, d, step, first, last, sorted_lists, slopes):
     """First and second derivative of each query's Σ ωξ² at the scores s + step·d, along d.
 
-    ``near`` becomes that of these scores. The sums of (1 − t_i + t_j)(d_i − d_j) and (d_i − d_j)² over the
-    active upper partners i of j come from those of t, d, td and dd over the i; t and d are centred within
-    each query, so that these keep their digits.
+    ``sorted_lists`` is updated to these scores. The sums of (1 − t_i + t_j)(d_i − d_j) and (d_i − d_j)² over
+    the active better partners i of j come from the sums of t, d, td and d² over these i; t and d are centred
+    within each query to avoid cancellation.
     """
-    offsets, weight, mass = documents.offsets, documents.weight, documents.mass
-    uppers, above = near
-    most, n_documents = _longest_list(lists, first, last), longest(offsets, first, last)
-    room = _room(most, uppers)
-    keys, before = np.empty(most + 2), np.zeros((most + 2, 4))
-    mass_sums = np.empty(0 if mass is None else most + 2)
-    t, turn = np.empty(n_documents), np.empty(n_documents)
+    offsets, query_weight = documents.offsets, documents.query_weight
+    document_weight = documents.document_weight
+    better, active_better = sorted_lists
+    most, n_documents = _longest_list(lists, first, last), longest_run(offsets, first, last)
+    buffers = _sort_buffers(most, better)
+    keys, prefix_sums = np.empty(most + 2), np.zeros((most + 2, 4))
+    weight_sums = np.empty(0 if document_weight is None else most + 2)
+    t, direction = np.empty(n_documents), np.empty(n_documents)
     for q in range(first, last):
         lo, hi = offsets[q], offsets[q + 1]
         centre(s[lo:hi], t)
-        centre(d[lo:hi], turn)
+        centre(d[lo:hi], direction)
         for i in range(hi - lo):
-            t[i] += step * turn[i]
-        slope, bend = 0.0, 0.0
+            t[i] += step * direction[i]
+        slope, curvature = 0.0, 0.0
         for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, documents, t, lists, uppers, room)
+            _sort_list(k, q, documents, t, lists, better, buffers)
             begin, n = lists.begin[k], lists.begin[k + 1] - lists.begin[k]
             keys[n + 1] = np.inf
             sum_t, sum_d, sum_td, sum_dd = 0.0, 0.0, 0.0, 0.0
             for a in range(n):
-                i = uppers[begin + a]
-                t_i, d_i = t[i - lo], turn[i - lo]
-                t_mass, d_mass = mass_of(mass, i) * t_i, mass_of(mass, i) * d_i
-                keys[a + 1], sum_t, sum_d = t_i, sum_t + t_mass, sum_d + d_mass
-                sum_td, sum_dd = sum_td + t_mass * d_i, sum_dd + d_mass * d_i
-                before[a + 1, 0], before[a + 1, 1] = sum_t, sum_d
-                before[a + 1, 2], before[a + 1, 3] = sum_td, sum_dd
-            _sum_masses(mass, uppers[begin : begin + n], mass_sums)
-            left = MOVES * (lists.member_begin[k + 1] - lists.member_begin[k])
-            for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
-                j = lists.members[p]
-                t_j, d_j = t[j - lo], turn[j - lo]
-                m = _count_active(keys, n, t_j, above[j], left)
-                left -= abs(m - above[j])
-                above[j] = m
-                own, partners = mass_of(mass, j), _mass_of_first(mass, mass_sums, m)
-                turned = (1.0 + t_j) * (before[m, 1] - partners * d_j) - before[m, 2] + d_j * before[m, 0]
-                slope += own * turned
-                bend += own * (before[m, 3] - 2.0 * d_j * before[m, 1] + partners * d_j * d_j)
-        slopes[q, 0], slopes[q, 1] = -2.0 * weight[q] * slope, 2.0 * weight[q] * bend
+                i = better[begin + a]
+                t_i, d_i = t[i - lo], direction[i - lo]
+                weighted_t = weight_of(document_weight, i) * t_i
+                weighted_d = weight_of(document_weight, i) * d_i
+                keys[a + 1], sum_t, sum_d = t_i, sum_t + weighted_t, sum_d + weighted_d
+                sum_td, sum_dd = sum_td + weighted_t * d_i, sum_dd + weighted_d * d_i
+                prefix_sums[a + 1, 0], prefix_sums[a + 1, 1] = sum_t, sum_d
+                prefix_sums[a + 1, 2], prefix_sums[a + 1, 3] = sum_td, sum_dd
+            _sum_weights(document_weight, better[begin : begin + n], weight_sums)
+            moves_left = MAX_MOVES_PER_DOCUMENT * (lists.worse_begin[k + 1] - lists.worse_begin[k])
+            for p in range(lists.worse_begin[k], lists.worse_begin[k + 1]):
+                j = lists.worse[p]
+                t_j, d_j = t[j - lo], direction[j - lo]
+                m = _count_active(keys, n, t_j, active_better[j], moves_left)
+                moves_left -= abs(m - active_better[j])
+                active_better[j] = m
+                w_j = weight_of(document_weight, j)
+                partners = _weight_of_first(document_weight, weight_sums, m)
+                slope_j = (
+                    (1.0 + t_j) * (prefix_sums[m, 1] - partners * d_j)
+                    - prefix_sums[m, 2]
+                    + d_j * prefix_sums[m, 0]
+                )
+                slope += w_j * slope_j
+                curvature += w_j * (prefix_sums[m, 3] - 2.0 * d_j * prefix_sums[m, 1] + partners * d_j * d_j)
+        slopes[q, 0], slopes[q, 1] = -2.0 * query_weight[q] * slope, 2.0 * query_weight[q] * curvature
 
 
 @kernel
-def hessian_parts(documents, lists, arrays, first, last, values, places, parts):
-    """What the Hessian block of some queries is made of; how many rows of A, and how many of U and N.
+def hessian_parts(documents, lists, arrays, first, last, values, columns, parts):
+    """Fill A, U and N of VᵀSV = AᵀA + UᵀN + NᵀU; return the number of rows of A, and of U and N.
 
-    VᵀSV = AᵀA + UᵀN + NᵀU: A has the rows √(2ω·active_i)·V_i of documents in active pairs, U the rows V_i of
-    upper documents, N the sums of V over their active lower partners times −2ω (each of these, and each sum,
-    times its document's mass). V are the columns ``places`` of ``values``, which has the documents of these
-    queries only.
+    A has the rows √(2ω·active_pairs_i)·V_i of documents in active pairs, U the rows V_i of better documents,
+    N the sums of V over their active worse partners times −2ω (each term and each sum times its document's
+    weight). V are the ``columns`` of ``values``, which holds only the documents of these queries.
     """
-    offsets, level, weight, mass = documents
-    uppers, above, active, _ = arrays
-    scaled, upper, sums = parts
-    base, n_columns, most = offsets[first], len(places), 0
+    offsets, level, query_weight, document_weight = documents
+    better, active_better, active_pairs, _ = arrays
+    scaled, better_rows, sums = parts
+    base, n_columns, most = offsets[first], len(columns), 0
     for q in range(first, last):
         most = max(most, _n_ends(lists, q))
     ends, row, sum_ = np.empty((most, n_columns)), np.empty(n_columns), np.empty(n_columns)
-    row_of, n_scaled, n_upper = np.empty(offsets[last] - base, dtype=np.int64), 0, 0
+    row_of, n_scaled, n_better = np.empty(offsets[last] - base, dtype=np.int64), 0, 0
     for q in range(first, last):
         first_list, n_lists = lists.first[q], lists.first[q + 1] - lists.first[q]
         for a in range(_n_ends(lists, q)):
             clear(ends[a])
         for i in range(offsets[q], offsets[q + 1]):
-            degree = weight[q] * active[i]
+            degree = query_weight[q] * active_pairs[i]
             if degree > 0.0:
                 for c in range(n_columns):
-                    row[c] = values[i - base, places[c]]
+                    row[c] = values[i - base, columns[c]]
                 _put(scaled[n_scaled], np.sqrt(2.0 * degree), row)
                 n_scaled += 1
                 if level[i] > 0:
-                    _put(upper[n_upper], 1.0, row)
-                    clear(sums[n_upper])
-                    row_of[i - base] = n_upper
-                    n_upper += 1
-                if level[i] < n_lists and above[i] > 0:
-                    add(ends[_first_end(lists, first_list, level[i]) + above[i]], mass_of(mass, i), row)
+                    _put(better_rows[n_better], 1.0, row)
+                    clear(sums[n_better])
+                    row_of[i - base] = n_better
+                    n_better += 1
+                if level[i] < n_lists and active_better[i] > 0:
+                    add(
+                        ends[_first_end(lists, first_list, level[i]) + active_better[i]],
+                        weight_of(document_weight, i),
+                        row,
+                    )
         for depth in range(n_lists):
             begin, first_end = lists.begin[first_list + depth], _first_end(lists, first_list, depth)
             clear(sum_)
             for a in range(lists.begin[first_list + depth + 1] - begin - 1, -1, -1):
-                i = uppers[begin + a]
+                i = better[begin + a]
                 add(sum_, 1.0, ends[first_end + a + 1])
-                if weight[q] * active[i] > 0.0:
-                    add(sums[row_of[i - base]], -2.0 * weight[q] * mass_of(mass, i), sum_)
-    return n_scaled, n_upper
+                if query_weight[q] * active_pairs[i] > 0.0:
+                    add(sums[row_of[i - base]], -2.0 * query_weight[q] * weight_of(document_weight, i), sum_)
+    return n_scaled, n_better
 
 
 @helper
 def _n_ends(lists, q):
-    """How many places the lists of a query have together, with one more for each."""
+    """Total length of the lists of a query, plus one per list."""
     a, b = lists.first[q], lists.first[q + 1]
     return lists.begin[b] - lists.begin[a] + b - a
 
 
 @helper
 def _first_end(lists, first_list, depth):
-    """Where the places of the list for a level begin among those of its query."""
+    """Index of the first end of the list for level ``depth`` within its query."""
     return lists.begin[first_list + depth] - lists.begin[first_list] + depth
 
 
@@ -383,29 +395,31 @@ def _put(target, factor, source):
 
 @kernel
 def hessian_product(documents, lists, arrays, first, last, v, product):
-    """``product`` becomes Sv, S the Hessian in scores of some queries: 2ω(active·v − Σ v of all partners).
+    """Fill ``product`` with Sv = 2ω(active_pairs·v − Σ v over all active partners), S the Hessian in scores.
 
-    ``v`` and ``product`` have the documents of these queries only.
+    ``v`` and ``product`` hold only the documents of these queries.
     """
-    offsets, _, weight, mass = documents
-    uppers, above, active, _ = arrays
+    offsets, _, query_weight, document_weight = documents
+    better, active_better, active_pairs, _ = arrays
     base, most = offsets[first], _longest_list(lists, first, last)
-    before, ends = np.empty(most + 1), np.empty(most + 1)
+    prefix_sums, ends = np.empty(most + 1), np.empty(most + 1)
     for q in range(first, last):
         for i in range(offsets[q], offsets[q + 1]):
-            product[i - base] = 2.0 * weight[q] * active[i] * v[i - base]
+            product[i - base] = 2.0 * query_weight[q] * active_pairs[i] * v[i - base]
         for k in range(lists.first[q], lists.first[q + 1]):
             begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
             for a in range(n + 1):
-                before[a], ends[a] = sum_, 0.0
+                prefix_sums[a], ends[a] = sum_, 0.0
                 if a < n:
-                    sum_ += mass_of(mass, uppers[begin + a]) * v[uppers[begin + a] - base]
-            for p in range(lists.member_begin[k], lists.member_begin[k + 1]):
-                j = lists.members[p]
-                product[j - base] -= 2.0 * weight[q] * mass_of(mass, j) * before[above[j]]
-                ends[above[j]] += mass_of(mass, j) * v[j - base]
+                    sum_ += weight_of(document_weight, better[begin + a]) * v[better[begin + a] - base]
+            for p in range(lists.worse_begin[k], lists.worse_begin[k + 1]):
+                j = lists.worse[p]
+                product[j - base] -= (
+                    2.0 * query_weight[q] * weight_of(document_weight, j) * prefix_sums[active_better[j]]
+                )
+                ends[active_better[j]] += weight_of(document_weight, j) * v[j - base]
             sum_ = 0.0
             for a in range(n - 1, -1, -1):
                 sum_ += ends[a + 1]
-                i = uppers[begin + a]
-                product[i - base] -= 2.0 * weight[q] * mass_of(mass, i) * sum_
+                i = better[begin + a]
+                product[i - base] -= 2.0 * query_weight[q] * weight_of(document_weight, i) * sum_

@@ -1,4 +1,4 @@
-"""Losses: functions of scores, never of features. One file and one line here adds a loss."""
+"""Losses: functions of scores, never of features. To add a loss, write a file and add a line to LOSSES."""
 
 from __future__ import annotations
 

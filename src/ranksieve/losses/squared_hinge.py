@@ -1,4 +1,4 @@
-"""The squared hinge over pairs, and what losses share that sort documents by score."""
+"""The squared hinge over pairs, and base classes of losses that sort documents by score."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import sorted_pairs
 from ranksieve.kernels.pairs import (
-    Documents,
-    Ranked,
+    GroupedDocuments,
+    Ranking,
     active_partners,
     centre_and_sort,
-    degree_less,
+    degree_minus_partners,
     partner_rows,
 )
-from ranksieve.kernels.sorted_pairs import Arrays, Near, Parts
+from ranksieve.kernels.sorted_pairs import HessianParts, HingeArrays, SortedLists
 from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, Weights, grouped_weights
 
-LOWER, UPPER = 1, -1  # the side on which partners are looked for
+WORSE, BETTER = 1, -1  # side of the partners: less or more relevant documents
 
 
 class SortedLoss:
@@ -36,47 +36,47 @@ class SortedLoss:
     def __init__(self, queries: Queries, query_weight: Weights, document_weight: Weights = None) -> None:
         self.queries = queries
         self.cuts = split_blocks(queries.offsets)
-        self.weight = checked_query_weight(query_weight, queries.n_queries)
-        self.mass = grouped_weights(document_weight, queries)
+        self.query_weight = checked_query_weight(query_weight, queries.n_queries)
+        self.document_weight = grouped_weights(document_weight, queries)
 
     @cached_property
     def _row_weight(self) -> FloatArray:
-        """Each document's query weight times its own, in grouped order."""
-        of_query = np.repeat(self.weight, self.queries.sizes)
-        return of_query if self.mass is None else of_query * self.mass
+        """Query weight times document weight of each document, in grouped order."""
+        of_query = np.repeat(self.query_weight, self.queries.sizes)
+        return of_query if self.document_weight is None else of_query * self.document_weight
 
     @cached_property
     def _order(self) -> IntArray:
-        """Each query's documents, in the order of the latest scores."""
+        """Each query's documents, sorted by the latest scores."""
         return np.arange(self.queries.n_rows)
 
-    def _sweep(self, s: FloatArray, sweep: Callable[[Ranked, int, int], None]) -> Ranked:
-        """Centre and sort the scores of each query, then ``sweep`` the queries first..last of each block."""
-        ranked = Ranked(np.empty(len(s)), self._order.copy())
+    def _sweep(self, s: FloatArray, sweep: Callable[[Ranking, int, int], None]) -> Ranking:
+        """Centre and sort the scores of each query, then call ``sweep`` for each block of queries."""
+        ranking = Ranking(np.empty(len(s)), self._order.copy())
 
         def work(first: int, last: int) -> None:
-            centre_and_sort(s, self.queries.offsets, first, last, ranked)
-            sweep(ranked, first, last)
+            centre_and_sort(s, self.queries.offsets, first, last, ranking)
+            sweep(ranking, first, last)
 
         map_blocks(work, self.cuts)
-        self._order = ranked.order  # the next scores are near these: sorting from here is nearly free
-        return ranked
+        self._order = ranking.order  # sorting similar scores from this order takes linear time
+        return ranking
 
     def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
-        """0: a hinge is linear between its kinks."""
+        """0, because a hinge is piecewise linear."""
         return Curvature(None, V[:0], V[:0])
 
     @staticmethod
     def dual(value: float, slack: float, scale: float) -> float:
-        """D = c·slack for a share c ≤ 1 of the active linear pieces, whose constants sum to ``slack``."""
+        """D = c·slack for c ≤ 1 times the active linear pieces, whose constants sum to ``slack``."""
         return scale * slack
 
 
 class PairLoss(SortedLoss):
-    """A sum over the active pairs of each query, which weigh as much as their query and both documents.
+    """A sum over the active pairs of each query, weighted by the query and both documents.
 
-    With a ``table``, pairs weigh table[level of a document, level of its partner] times as much; labels are
-    then whole numbers from 0.
+    With a ``table``, pairs are also weighted by table[level of a document, level of its partner]; labels must
+    then be integers from 0.
     """
 
     def __init__(
@@ -90,44 +90,44 @@ class PairLoss(SortedLoss):
         super().__init__(queries, query_weight, document_weight)
         self._table, labels = table, queries.group(y)
         self.level = local_levels(labels, queries) if table is None else checked_levels(labels, len(table))
-        self.normaliser = float(self._n_pairs() @ self.weight)
+        self.normaliser = float(self._pairs_per_query() @ self.query_weight)
         if self.normaliser <= 0:
             raise DataError(None, None, NO_PAIRS)
 
-    def _n_pairs(self) -> FloatArray:
-        """The weight of the pairs of each query."""
+    def _pairs_per_query(self) -> FloatArray:
+        """Total weight of the pairs of each query, without the query weight."""
         if self._table is None:
-            return pair_weights(self.level, self.queries, self.mass)
+            return pair_weights(self.level, self.queries, self.document_weight)
         counts = np.zeros((self.queries.n_queries, len(self._table)))
-        mass = 1.0 if self.mass is None else self.mass
-        np.add.at(counts, (self.queries.query_of_grouped, self.level), mass)
+        weight = 1.0 if self.document_weight is None else self.document_weight
+        np.add.at(counts, (self.queries.query_of_grouped, self.level), weight)
         return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(self._table), counts))
 
     @cached_property
-    def _documents(self) -> Documents:
-        return Documents(self.queries.offsets, self.level, self.weight, self.mass)
+    def _documents(self) -> GroupedDocuments:
+        return GroupedDocuments(self.queries.offsets, self.level, self.query_weight, self.document_weight)
 
-    def _active(self, s: FloatArray) -> tuple[Ranked, list[FloatArray]]:
-        """(centred scores and order, [mass, Σξ as the upper, mass, Σξ as the lower document of pairs])."""
+    def _active(self, s: FloatArray) -> tuple[Ranking, list[FloatArray]]:
+        """(ranking, [weight of active pairs and Σξ as the better document, then as the worse document])."""
         sums = [np.empty(len(s)) for _ in range(4)]
 
-        def sweep(ranked: Ranked, first: int, last: int) -> None:
-            for side, (count, slack) in ((LOWER, sums[:2]), (UPPER, sums[2:])):
-                active_partners(self._documents, ranked, first, last, side, self._table, count, slack)
+        def sweep(ranking: Ranking, first: int, last: int) -> None:
+            for side, (count, slack) in ((WORSE, sums[:2]), (BETTER, sums[2:])):
+                active_partners(self._documents, ranking, first, last, side, self._table, count, slack)
 
         return self._sweep(s, sweep), sums
 
 
-MANY_DOCUMENTS = 2**18  # from here on arrays are kept of the latest scores alone
-FEW_LABELS = 8  # with more, lists of the documents above each level take more time than sorting all
+MAX_CACHED_DOCUMENTS = 2**18  # with more, only the arrays of the latest scores are stored
+MAX_LIST_LABELS = 8  # with more, lists for each level are slower than sorting all documents
 
 
 @dataclass(frozen=True, eq=False)
 class SquaredHinge:
     """f(s) = (1/p) Σ_{(i,j)} ω_ij max(0, 1 − (s_i − s_j))² over pairs of one query with y_i > y_j.
 
-    ω_ij is the query's weight times the weights of both documents times ``level_weights[y_i, y_j]`` (each 1
-    without), and p = Σ ω_ij: giving a query or a document weight 2 is the same as having it twice.
+    ω_ij is the query's weight times the weights of both documents times ``level_weights[y_i, y_j]`` (1 by
+    default), and p = Σ ω_ij: weight 2 is equivalent to having the query or document twice.
     """
 
     level_weights: FloatArray | None = None
@@ -135,22 +135,24 @@ class SquaredHinge:
 
     @property
     def abilities(self) -> tuple[str, ...]:
-        """What rankers with this loss can do (:meth:`ranksieve.rankers.Ranker.can`)."""
+        """Abilities of rankers with this loss (:meth:`ranksieve.rankers.Ranker.can`)."""
         return ("document_weight",) if self.level_weights is not None else ("document_weight", "distributed")
 
     def bind(
         self, y: FloatArray, queries: Queries, query_weight: Weights = None, document_weight: Weights = None
     ) -> FewLabels | ManyLabels:
         if self.level_weights is not None:
-            lower = np.tril(checked_table(self.level_weights), -1)
-            return WeightedLabels(y, queries, query_weight, document_weight, lower + lower.T)
-        few = len(np.unique(y)) <= FEW_LABELS
+            below_diagonal = np.tril(checked_table(self.level_weights), -1)
+            return WeightedLabels(
+                y, queries, query_weight, document_weight, below_diagonal + below_diagonal.T
+            )
+        few = len(np.unique(y)) <= MAX_LIST_LABELS
         return (FewLabels if few else ManyLabels)(y, queries, query_weight, document_weight)
 
     def normaliser_without_pairs(
         self, queries: Queries, query_weight: Weights, document_weight: Weights
     ) -> float:
-        """What documents without pairs add to the normaliser of data that they are a part of."""
+        """Contribution of documents without pairs to the normaliser."""
         return 0.0
 
 
@@ -160,9 +162,11 @@ class BoundSquaredHinge(PairLoss):
     name: ClassVar[str] = "squared_hinge"
 
     def part(self, queries: Queries, rows: IntArray, chosen: IntArray) -> BoundSquaredHinge:
-        """The loss of some queries: ``rows`` of the documents in grouped order, ``chosen`` of the queries."""
-        mass = None if self.mass is None else self.mass[rows]
-        return type(self)(self.level[rows].astype(np.float64), queries, self.weight[chosen], mass)
+        """The loss of the ``chosen`` queries, whose documents are ``rows`` in grouped order."""
+        document_weight = None if self.document_weight is None else self.document_weight[rows]
+        return type(self)(
+            self.level[rows].astype(np.float64), queries, self.query_weight[chosen], document_weight
+        )
 
     @staticmethod
     def dual(value: float, slack: float, scale: float) -> float:
@@ -171,13 +175,15 @@ class BoundSquaredHinge(PairLoss):
 
 
 class LatestArrays:
-    """The arrays of one score vector at a time, for data of many documents.
+    """The arrays of the latest score vector, for data with many documents.
 
-    Arrays of all points would take more memory than there is: other scores take the place of the latest.
-    ``evaluate`` puts those of some scores into the arrays.
+    Arrays for every point would need too much memory, so each evaluation overwrites them. ``evaluate(s,
+    arrays)`` fills the arrays for the scores s.
     """
 
-    def __init__(self, arrays: Arrays, evaluate: Callable[[FloatArray, Arrays], ScoreValue]) -> None:
+    def __init__(
+        self, arrays: HingeArrays, evaluate: Callable[[FloatArray, HingeArrays], ScoreValue]
+    ) -> None:
         self._arrays, self._evaluate, self._lock = arrays, evaluate, Lock()
         self._s: FloatArray | None = None
 
@@ -193,8 +199,8 @@ class LatestArrays:
             at, self._s = self._evaluate(s, self._arrays), s
         return LatestValue(at.value, at.slack, at.by_query, at.terms, s, self)
 
-    def at(self, s: FloatArray) -> Arrays:
-        """The arrays of the scores s, computed again unless they are the latest."""
+    def at(self, s: FloatArray) -> HingeArrays:
+        """The arrays for the scores s, recomputed if s are not the latest scores."""
         with self._lock:
             if self._s is not s:
                 self._evaluate(s, self._arrays)
@@ -204,7 +210,7 @@ class LatestArrays:
 
 @dataclass(frozen=True, eq=False)
 class LatestValue:
-    """As :class:`ScoreValue`; gradient and state are good until those of other scores are asked for."""
+    """Like :class:`ScoreValue`, but gradient and state are valid only until other scores are evaluated."""
 
     value: float
     slack: float
@@ -218,7 +224,7 @@ class LatestValue:
         return self.state.gradient
 
     @property
-    def state(self) -> Arrays:
+    def state(self) -> HingeArrays:
         return self.latest.at(self.s)
 
     @cached_property
@@ -228,10 +234,10 @@ class LatestValue:
 
 
 class FewLabels(BoundSquaredHinge):
-    """By sorted lists of the documents above each level: O(n·k) curvature of k columns."""
+    """The squared hinge by sorted lists for each level (few labels): O(n·k) curvature for k columns."""
 
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"hessian", "hessian_product", "largest_at_zero", "line", "part", "places", "rows"}
+        {"hessian", "hessian_product", "largest_at_zero", "line", "part", "columns", "rows"}
     )
 
     def __init__(
@@ -239,26 +245,29 @@ class FewLabels(BoundSquaredHinge):
     ) -> None:
         super().__init__(y, queries, query_weight, document_weight)
         self.level = self.level.astype(np.int8)
-        self._lists, uppers = sorted_pairs.make_lists(self.level, queries.offsets)
-        self._near = Near(uppers, np.zeros(queries.n_rows, dtype=np.int32))  # of the latest scores
+        self._lists, better = sorted_pairs.make_lists(self.level, queries.offsets)
+        # sorted by the latest scores
+        self._sorted_lists = SortedLists(better, np.zeros(queries.n_rows, dtype=np.int32))
         self._latest: LatestArrays | None = None
-        if queries.n_rows > MANY_DOCUMENTS:
-            self._latest = LatestArrays(self._room(self._near), self._evaluate)
+        if queries.n_rows > MAX_CACHED_DOCUMENTS:
+            self._latest = LatestArrays(self._new_arrays(self._sorted_lists), self._evaluate)
 
     def evaluate(self, s: FloatArray) -> Any:
-        """Sum and gradient: a ScoreValue, of many documents a LatestValue."""
+        """Sum and gradient: a ScoreValue, or a LatestValue for many documents."""
         if self._latest is not None:
             return self._latest.value(s)
-        at = self._evaluate(s, self._room(_copied(self._near)))
-        self._near = Near(at.state.uppers, at.state.above)
+        at = self._evaluate(s, self._new_arrays(_copy_lists(self._sorted_lists)))
+        self._sorted_lists = SortedLists(at.state.better, at.state.active_better)
         return at
 
-    def _room(self, near: Near) -> Arrays:
+    def _new_arrays(self, lists: SortedLists) -> HingeArrays:
         n = self.queries.n_rows
-        return Arrays(*near, np.empty(n, dtype=np.int32 if self.mass is None else np.float64), np.empty(n))
+        return HingeArrays(
+            *lists, np.empty(n, dtype=np.int32 if self.document_weight is None else np.float64), np.empty(n)
+        )
 
-    def _evaluate(self, s: FloatArray, arrays: Arrays) -> ScoreValue:
-        """The loss at the scores s; the arrays, of other scores before, are then those of s."""
+    def _evaluate(self, s: FloatArray, arrays: HingeArrays) -> ScoreValue:
+        """The loss at the scores s; overwrites the arrays, which may belong to other scores."""
         sums = np.empty((self.queries.n_queries, 4))
 
         def work(first: int, last: int) -> None:
@@ -270,33 +279,33 @@ class FewLabels(BoundSquaredHinge):
         return ScoreValue(_not_negative(value), arrays.gradient, slack, arrays, sums[:, 1], sizes)
 
     def line(self, at: ScoreValue, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
-        """A function of μ: both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
-        near, slopes = _copied(at.state), np.empty((self.queries.n_queries, 2))
+        """Function that returns both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
+        lists, slopes = _copy_lists(at.state), np.empty((self.queries.n_queries, 2))
 
         def along(step: float) -> tuple[float, float]:
             def work(first: int, last: int) -> None:
                 sorted_pairs.squared_hinge_along(
-                    self._documents, self._lists, s, d, step, first, last, near, slopes
+                    self._documents, self._lists, s, d, step, first, last, lists, slopes
                 )
 
             map_shares(work, self.cuts)
             if self._latest is None:
-                self._near = _copied(near)  # where the next evaluation will be
+                self._sorted_lists = _copy_lists(lists)  # the next evaluation is probably close
             slope, curvature = slopes.sum(axis=0).tolist()
             return slope, curvature
 
         return along
 
     def curvature_of(
-        self, at: ScoreValue, first: int, last: int, V: FloatArray, places: IntArray | None = None
+        self, at: ScoreValue, first: int, last: int, V: FloatArray, columns: IntArray | None = None
     ) -> Curvature:
-        """VᵀSV = 2Vᵀ(D − A)V, D the documents' active pairs and A those between documents."""
-        places = np.arange(V.shape[1]) if places is None else places
-        parts = Parts(*(np.empty((len(V), len(places))) for _ in range(3)))
-        n_scaled, n_upper = sorted_pairs.hessian_parts(
-            self._documents, self._lists, at.state, first, last, V, places, parts
+        """VᵀSV = 2Vᵀ(D − A)V, A the weights of active pairs and D = diag(A·1)."""
+        columns = np.arange(V.shape[1]) if columns is None else columns
+        parts = HessianParts(*(np.empty((len(V), len(columns))) for _ in range(3)))
+        n_scaled, n_better = sorted_pairs.hessian_parts(
+            self._documents, self._lists, at.state, first, last, V, columns, parts
         )
-        return Curvature(parts.scaled[:n_scaled], parts.upper[:n_upper], parts.sums[:n_upper])
+        return Curvature(parts.scaled[:n_scaled], parts.better_rows[:n_better], parts.sums[:n_better])
 
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
         """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
@@ -305,48 +314,48 @@ class FewLabels(BoundSquaredHinge):
         return product
 
 
-def _copied(near: Near | Arrays) -> Near:
-    return Near(near.uppers.copy(), near.above.copy())
+def _copy_lists(lists: SortedLists | HingeArrays) -> SortedLists:
+    return SortedLists(lists.better.copy(), lists.active_better.copy())
 
 
 @dataclass(frozen=True)
 class OrderState:
-    """Scores with their order, and every document's weight of active pairs."""
+    """Scores with their order, and the total weight of the active pairs of each document."""
 
-    ranked: Ranked
+    ranking: Ranking
     degree: FloatArray
 
 
 class ManyLabels(BoundSquaredHinge):
-    """By the order of all documents, for any number of labels: O(n log n) curvature of a column."""
+    """The squared hinge by sorting all documents (any number of labels): O(n log n) curvature per column."""
 
     offers: ClassVar[frozenset[str]] = frozenset(
         {"hessian", "hessian_product", "largest_at_zero", "part", "rows"}
     )
 
     def evaluate(self, s: FloatArray) -> ScoreValue:
-        ranked, (up_count, up_slack, low_count, low_slack) = self._active(s)
-        t, weight = ranked.t, self._row_weight
-        gradient = weight * (2.0 * (low_slack - up_slack))
-        degree, slack = weight * (up_count + low_count), float(np.sum(weight * up_slack))
+        ranking, (better_count, better_slack, worse_count, worse_slack) = self._active(s)
+        t, weight = ranking.t, self._row_weight
+        gradient = weight * (2.0 * (worse_slack - better_slack))
+        degree, slack = weight * (better_count + worse_count), float(np.sum(weight * better_slack))
         value = slack + 0.5 * float(np.sum(t * gradient))  # Σ ξ² = Σ ξ − Σ ξ(t_i − t_j)
-        shares = weight * up_slack + 0.5 * t * gradient
+        shares = weight * better_slack + 0.5 * t * gradient
         by_query = np.add.reduceat(shares, self.queries.offsets[:-1])
         size = 1.0 + np.abs(t)
         terms = float(degree @ size), float(degree @ size**2)
-        state = OrderState(ranked, degree)
+        state = OrderState(ranking, degree)
         return ScoreValue(_not_negative(value), gradient, slack, state, by_query, terms)
 
     def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
-        """VᵀSV = VᵀN + NᵀV with N = deg·V − 2M, M_i the sum of V over i's active lower partners."""
-        return Curvature(None, V, self._less_partners(at.state, first, last, V, (LOWER,), 2.0))
+        """VᵀSV = VᵀN + NᵀV with N = deg·V − 2M, M_i the sum of V over i's active worse partners."""
+        return Curvature(None, V, self._degree_minus_partners(at.state, first, last, V, (WORSE,), 2.0))
 
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
         """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
-        product = self._less_partners(at.state, first, last, v[:, None], (LOWER, UPPER), 1.0)
+        product = self._degree_minus_partners(at.state, first, last, v[:, None], (WORSE, BETTER), 1.0)
         return np.asarray(2.0 * product[:, 0])
 
-    def _less_partners(
+    def _degree_minus_partners(
         self,
         state: OrderState,
         first: int,
@@ -355,41 +364,44 @@ class ManyLabels(BoundSquaredHinge):
         sides: tuple[int, ...],
         times: float,
     ) -> FloatArray:
-        """deg·V − times·(sums of V over active partners on some sides), with all weights of documents."""
+        """deg·V − times·(weighted sums of V over the active partners on ``sides``)."""
         rows = slice(self.queries.offsets[first], self.queries.offsets[last])
-        sums, counted = np.zeros_like(V), V if self.mass is None else self.mass[rows, None] * V
+        sums, weighted = (
+            np.zeros_like(V),
+            V if self.document_weight is None else self.document_weight[rows, None] * V,
+        )
         for side in sides:
-            partner_rows(self._documents, state.ranked, first, last, side, self._table, counted, sums)
-        degree_less(state.degree[rows], V, times * self._row_weight[rows], sums)
+            partner_rows(self._documents, state.ranking, first, last, side, self._table, weighted, sums)
+        degree_minus_partners(state.degree[rows], V, times * self._row_weight[rows], sums)
         return sums
 
 
 class WeightedLabels(ManyLabels):
-    """With a weight per pair of labels; it cannot be parted."""
+    """The squared hinge with a weight per pair of labels; it does not support :meth:`part`."""
 
     offers: ClassVar[frozenset[str]] = ManyLabels.offers - {"part"}
 
 
 def _not_negative(value: float) -> float:
-    """A sum of squares without its rounding errors; NaN where it overflowed."""
+    """Clip the rounding error of a sum of squares at 0; NaN (overflow) stays NaN."""
     return float(np.maximum(0.0, value))
 
 
 def checked_levels(y: FloatArray, n: int) -> IntArray:
-    """Labels as rows of a table of n level weights."""
+    """Labels as indices into a table of n level weights."""
     levels = y.astype(np.int64)
     if np.any(levels != y) or levels.min() < 0 or levels.max() >= n:
         raise DataError(
             None,
             None,
             f"level weights of shape {n}×{n} need integer labels 0 to {n - 1}, "
-            f"but labels run from {y.min():g} to {y.max():g}",
+            f"but the labels are between {y.min():g} and {y.max():g}",
         )
     return levels
 
 
 def checked_table(level_weights: FloatArray) -> FloatArray:
-    """A square table of weights, finite and not negative."""
+    """Level weights as an array; raises an error if they are not square, finite and ≥ 0."""
     table = np.array(level_weights, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise ParameterError("level_weights", table, f"must be a square table, got shape {table.shape}")

@@ -1,4 +1,4 @@
-"""Ranking metrics: one file per family, one table, one value per query."""
+"""Ranking metrics, profiles of metric conventions, and evaluation per query."""
 
 from ranksieve.metrics.evaluate import Evaluation, Evaluator, evaluate
 from ranksieve.metrics.profiles import PROFILES, Profile, profile_for

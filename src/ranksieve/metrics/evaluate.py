@@ -1,4 +1,4 @@
-"""Evaluate scores and runs: one value per metric and query, and the means."""
+"""Evaluate scores and runs: one value per metric and query, and means."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
-from ranksieve._util.files import plain
+from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.parts import RemoteRows
+from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, text_array
-from ranksieve.errors import DataError, ParameterError, shortened
+from ranksieve.errors import DataError, ParameterError, short_list
 from ranksieve.gpu.matrix import as_host_array
 from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty, profile_for
 from ranksieve.metrics.table import Judged, MetricSpec, Ranked, parse
@@ -27,9 +27,9 @@ DEFAULT_METRICS = ("ndcg@10", "map")
 class Evaluation:
     """Metric values of one ranking: ``mean[name]``, and ``per_query[name]`` in the order of ``query_ids``.
 
-    Names are in lower case (``ndcg@10``, ``map``). A skipped query is NaN and left out of the mean.
-    ``too_short[name]`` is how many queries count 0 because the profile says so of lists with fewer documents
-    than the cut-off; a metric without such queries has no entry.
+    Names are in lower case (``ndcg@10``, ``map``). A skipped query is NaN and not part of the mean.
+    ``too_short[name]`` is the number of queries with value 0 because they have fewer documents than the
+    cut-off and the profile has a rule for short lists; a metric without such queries has no entry.
     """
 
     mean: Mapping[str, float]
@@ -45,18 +45,17 @@ class Evaluation:
             "profile": self.profile.name,
             "empty": self.empty,
             "n_queries": len(self.query_ids),
-            "mean": plain(self.mean),
+            "mean": to_plain(self.mean),
             "too_short": dict(self.too_short),
             "query_ids": self.query_ids.tolist(),
-            "per_query": plain(self.per_query),
+            "per_query": to_plain(self.per_query),
         }
 
 
 class Evaluator:
-    """Metrics on one data set under one profile, for any number of score vectors.
+    """Evaluates any number of score vectors on one data set with one profile.
 
-    What depends on the labels alone (gains, ideal DCG, ranks) is computed once. The labels must not change
-    meanwhile.
+    Gains, ideal DCG and ranks depend only on the labels and are computed once. The labels must not change.
     """
 
     def __init__(
@@ -73,11 +72,10 @@ class Evaluator:
         self.empty: Empty = self.profile.empty if empty is None else check_empty(empty)
 
     def per_query(self, scores: AnyArray, specs: Sequence[MetricSpec]) -> list[FloatArray]:
-        """One array per metric; ``scores`` are finite and in the data set's row order."""
+        """One array per metric; ``scores`` are finite and in row order."""
         return measure(self.judged.rank(self.queries.group(scores)), specs, self.profile, self.empty)
 
     def evaluate(self, scores: Any, metrics: str | Sequence[str | MetricSpec]) -> Evaluation:
-        """The evaluation of one score vector."""
         specs = parse_all(metrics)
         grouped = self.queries.group(_as_scores(scores, self.queries.n_rows, 1))
         return evaluate_ranked(self.judged.rank(grouped), specs, self.profile, self.empty)
@@ -104,47 +102,47 @@ def evaluate(
     Parameters
     ----------
     scores : array, model or fitted ranker
-        One finite number per row of ``dataset``, in its row order (for distributed data a Dask array or
-        Series of them), as ``predict`` gives it; or the ranker or model itself.
+        One finite number per row of ``dataset``, in row order, as returned by ``predict`` (for distributed
+        data a Dask array or Series); or the ranker or model itself.
     dataset : Dataset
         Labels and query ids.
     metrics : str or sequence of str
-        Names of the table METRICS, with a cut-off after ``@``.
+        Names in METRICS, with a cut-off after ``@``.
     profile : "letor", "mslr", "standard", "trec" or Profile, optional
-        Gain, discount, relevance and the rules for short and empty lists; default: what the data come with
-        (letor for LETOR's folds), else standard.
+        Gain, discount, relevance and values of short and empty lists. Default: the profile of the data
+        ("letor" for LETOR's folds), else "standard".
     empty : 0, 1 or "skip", optional
-        NDCG, AP and R of a query without a relevant document; default from the profile, 0.
+        NDCG, AP and R of a query without a relevant document. Default: from the profile, 0.
     """
-    if isinstance(dataset, RemoteRows):
-        by = (parse_all(metrics), profile_for(profile, dataset), empty)
-        return merged(dataset.measured(scores, partial(_evaluate_part, by=by)), dataset)
+    if isinstance(dataset, RemoteData):
+        settings = (parse_all(metrics), profile_for(profile, dataset), empty)
+        return merge_parts(dataset.measure_parts(scores, partial(_evaluate_part, settings=settings)), dataset)
     return Evaluator(dataset, profile, empty).evaluate(scores_of(scores, dataset), metrics)
 
 
-def scores_of(given: Any, data: Dataset) -> Any:
-    """The given scores, or those of a model or fitted ranker."""
-    return given.predict(data) if hasattr(given, "predict") and not hasattr(given, "steps") else given
+def scores_of(scorer: Any, data: Dataset) -> Any:
+    """Scores of a model or fitted ranker; anything else is returned as the scores."""
+    return scorer.predict(data) if hasattr(scorer, "predict") and not hasattr(scorer, "steps") else scorer
 
 
 def _evaluate_part(
-    part: Dataset, scores: Any, by: tuple[list[MetricSpec], Profile, Empty | None]
+    part: Dataset, scores: Any, settings: tuple[list[MetricSpec], Profile, Empty | None]
 ) -> Evaluation:
-    specs, profile, empty = by
+    specs, profile, empty = settings
     return Evaluator(part, profile, empty).evaluate(scores, specs)
 
 
-def merged(parts: Sequence[Evaluation], data: RemoteRows) -> Evaluation:
-    """The evaluation of all parts of a data set, whose queries may be in another order than in the parts."""
-    whole = together(parts)
+def merge_parts(parts: Sequence[Evaluation], data: RemoteData) -> Evaluation:
+    """Join the evaluations of the parts of a data set, with queries in the order of the data set."""
+    whole = join_evaluations(parts)
     ordered = {
-        name: data.in_order_of_queries([part.per_query[name] for part in parts]) for name in whole.per_query
+        name: data.to_query_order([part.per_query[name] for part in parts]) for name in whole.per_query
     }
     return replace(whole, per_query=ordered, query_ids=data.query_ids)
 
 
-def together(parts: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of the queries of several, one after another."""
+def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
+    """Join evaluations of different queries."""
     first = parts[0]
     per_query = {name: np.concatenate([part.per_query[name] for part in parts]) for name in first.per_query}
     counts = {name: sum(part.too_short.get(name, 0) for part in parts) for name in per_query}
@@ -163,7 +161,6 @@ def measure(ranked: Ranked, specs: Sequence[MetricSpec], profile: Profile, empty
 def evaluate_ranked(
     ranked: Ranked, specs: Sequence[MetricSpec], profile: Profile, empty: Empty
 ) -> Evaluation:
-    """The evaluation of one ranking."""
     values = measure(ranked, specs, profile, empty)
     per_query = {str(spec): value for spec, value in zip(specs, values, strict=True)}
     zeros = {
@@ -181,22 +178,22 @@ def summarise(
     empty: Empty,
     too_short: Mapping[str, int] | None = None,
 ) -> Evaluation:
-    """The evaluation that has these values."""
+    """An Evaluation with the means of these values."""
     mean = {name: mean_of_defined(values) for name, values in per_query.items()}
     return Evaluation(mean, per_query, query_ids, profile, empty, too_short or {})
 
 
 def parse_all(metrics: str | Sequence[str | MetricSpec]) -> list[MetricSpec]:
-    """Each metric once, in the order given; at least one."""
+    """Parse metrics without duplicates, in order; at least one."""
     names = [metrics] if isinstance(metrics, str | MetricSpec) else metrics
     specs = list(dict.fromkeys(parse(name) for name in names))
     if not specs:
-        raise ParameterError("metrics", metrics, "name at least one, for example 'ndcg@10'")
+        raise ParameterError("metrics", metrics, "must contain at least one metric, for example 'ndcg@10'")
     return specs
 
 
 def mean_of_defined(values: FloatArray) -> float:
-    """The mean of the values that are not NaN; NaN if there is none."""
+    """Mean of the values that are not NaN; NaN if there are none."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else float("nan")
 
@@ -213,12 +210,12 @@ def _as_scores(scores: Any, n_rows: int, n_dimensions: int) -> FloatArray:
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         value = float(array[tuple(bad[0])])
-        raise ParameterError("scores", value, f"that of row {bad[0][0]} must be a finite number")
+        raise ParameterError("scores", value, f"the score of row {bad[0][0]} must be a finite number")
     return array
 
 
 Scores = Mapping[str, Mapping[str, float]]
-"""query → document → number."""
+"""query -> document -> number."""
 
 
 def evaluate_run(
@@ -228,43 +225,43 @@ def evaluate_run(
     profile: str | Profile = "trec",
     empty: Empty | None = None,
 ) -> Evaluation:
-    """Measure the results of a search engine against judgements, by the rules of ``trec_eval -c``.
+    """Evaluate the results of a search engine against judgements, as ``trec_eval -c`` does.
 
-    Documents are ranked by descending score (compared as float32), equal ones by descending name. A document
-    without a judgement is not relevant. A judged document that was not found has no rank, but counts in
-    the ideal ranking, in recall and in average precision. Each judged query counts; one without results
-    has the value 0. Queries without judgements are left out.
+    Documents are ranked by descending score (compared as float32), ties by descending name. A document
+    without a judgement is not relevant. A judged document that was not retrieved has no rank, but counts in
+    the ideal ranking, in recall and in average precision. All judged queries count; one without results
+    has the value 0. Queries without judgements are ignored.
 
     Parameters
     ----------
     run, qrels : mapping
-        ``run[query][document]`` is a score, ``qrels[query][document]`` a grade, as of
+        ``run[query][document]`` is a score, ``qrels[query][document]`` a grade, as returned by
         :func:`ranksieve.io.read_run` and :func:`ranksieve.io.read_qrels`.
     metrics, profile, empty
-        As in :func:`ranksieve.evaluate`; the default profile has trec_eval's linear gain. Where a profile
-        has a rule for short lists, the documents found and judged make the list.
+        As in :func:`ranksieve.evaluate`; the default profile has trec_eval's linear gain. If the profile has
+        a rule for short lists, the length is the number of retrieved or judged documents.
     """
     specs, profile = parse_all(metrics), as_profile(profile)
     empty = profile.empty if empty is None else check_empty(empty)
     _check_queries(run, qrels)
-    judged = _judged(run, qrels)
+    judged = _run_judged(run, qrels)
     return evaluate_ranked(Ranked(np.arange(len(judged.labels)), judged), specs, profile, empty)
 
 
 @dataclass(frozen=True, eq=False)
 class _RunJudged(Judged):
-    """Each query's documents in rank order: those found, then those judged but not found, at rank ∞.
+    """Documents of each query in rank order: retrieved ones, then judged ones that were not retrieved.
 
-    There 1/rank and every discount are 0, so they add nothing to a ranking's value; the ideal ranking has
-    them at their places.
+    The latter have rank ∞, where 1/rank and every discount are 0, so they add nothing to the value of the
+    ranking; the ideal ranking contains them.
     """
 
-    n_found: IntArray = field(kw_only=True)
+    n_retrieved: IntArray = field(kw_only=True)
 
     @cached_property
     def ranks(self) -> FloatArray:  # type: ignore[override]
-        places = Judged(self.labels, self.queries).ranks
-        return np.where(places <= np.repeat(self.n_found, self.queries.sizes), places, np.inf)
+        positions = Judged(self.labels, self.queries).ranks
+        return np.where(positions <= np.repeat(self.n_retrieved, self.queries.sizes), positions, np.inf)
 
     @cached_property
     def ideal(self) -> Ranked:
@@ -277,36 +274,36 @@ class _RunJudged(Judged):
         return np.where(np.isinf(self.ranks), 0.0, super().gains(profile))
 
 
-def _judged(run: Scores, qrels: Scores) -> _RunJudged:
+def _run_judged(run: Scores, qrels: Scores) -> _RunJudged:
     labels: list[float] = []
-    n_found, sizes = [], []
+    n_retrieved, sizes = [], []
     for query, grades in qrels.items():
         scores = run.get(query, {})
-        with np.errstate(over="ignore"):  # beyond float32 all are infinite, and tie
+        with np.errstate(over="ignore"):  # scores too large for float32 become infinite, and tie
             ranked = sorted(scores, key=lambda name: (np.float32(scores[name]), name), reverse=True)
         ranked += [document for document in grades if document not in scores]
         labels += [float(grades.get(document, 0.0)) for document in ranked]
-        n_found.append(len(scores))
+        n_retrieved.append(len(scores))
         sizes.append(len(ranked))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     queries = Queries(text_array(list(qrels)), None, offsets)
-    return _RunJudged(np.array(labels), queries, n_found=np.array(n_found))
+    return _RunJudged(np.array(labels), queries, n_retrieved=np.array(n_retrieved))
 
 
 def _check_queries(run: Scores, qrels: Scores) -> None:
     for query, grades in qrels.items():
         if not grades:
-            raise DataError(None, None, f"query {query} has no judged document; leave it out of the qrels")
+            raise DataError(None, None, f"query {query} has no judged document; remove it from the qrels")
     both = run.keys() & qrels.keys()
     if not both:
         raise DataError(
             None,
             None,
-            f"run and qrels share no query: the run has {shortened(list(run), 3) or 'none'}, the qrels have "
-            f"{shortened(list(qrels), 3) or 'none'}; use the same query ids in both",
+            f"run and qrels have no query in common: the run has {short_list(list(run), 3) or 'none'}, "
+            f"the qrels have {short_list(list(qrels), 3) or 'none'}; use the same query ids in both",
         )
     unanswered, unjudged = len(qrels) - len(both), len(run) - len(both)
-    warning = [f"{unanswered} judged queries have no results and count 0"] if unanswered else []
-    warning += [f"{unjudged} queries of the run have no judgements and are left out"] if unjudged else []
+    warning = [f"{unanswered} judged queries have no results; their value is 0"] if unanswered else []
+    warning += [f"{unjudged} queries of the run have no judgements and are ignored"] if unjudged else []
     if warning:
         warnings.warn("; ".join(warning), stacklevel=3)

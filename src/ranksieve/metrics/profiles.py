@@ -1,4 +1,4 @@
-"""Profiles: the conventions on which libraries and evaluation scripts differ."""
+"""Profiles: metric conventions, which differ between libraries and evaluation scripts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.parts import in_parts
+from ranksieve.data.parts import map_parts
 from ranksieve.errors import ParameterError, lookup, warn_caller
 
 Empty: TypeAlias = float | Literal["skip"]
-"""What a query without a relevant document counts: 0, 1, or "skip" (NaN, left out of the mean)."""
+"""Value of a query without a relevant document: 0, 1, or "skip" (NaN, not part of the mean)."""
 
 
 def exponential_gain(labels: FloatArray) -> FloatArray:
@@ -42,16 +42,16 @@ def log2_discount(ranks: IntArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Profile:
-    """How metrics read labels, ranks and short or empty lists.
+    """Metric conventions: gain, discount, relevance, and values of short or empty lists.
 
     Parameters
     ----------
     name : str
         Shown in results.
     gain : function
-        Labels -> gains in DCG and NDCG, finite, at least 0, not decreasing.
+        Labels -> gains in DCG and NDCG, finite, at least 0, nondecreasing.
     discount : function
-        Ranks (1, 2, …) -> weights, not increasing.
+        Ranks (1, 2, …) -> weights, nonincreasing.
     short_list_is_zero : bool
         Whether NDCG@k of a list with fewer than k documents is 0.
     relevant_from : float
@@ -59,7 +59,7 @@ class Profile:
     empty : 0.0, 1.0 or "skip"
         NDCG, AP and R of a query without a relevant document, where they are 0/0; the other metrics are 0.
     max_label : float
-        The highest label of the scale, for ERR, whose probability to stop is (2^y − 1) / 2^max_label.
+        The highest label of the scale, for ERR, whose stopping probability is (2^y − 1) / 2^max_label.
     """
 
     name: str
@@ -75,10 +75,8 @@ class Profile:
 
 
 def check_empty(empty: Empty) -> Empty:
-    """``empty`` if it is 0, 1 or "skip"."""
     if empty not in (0.0, 1.0, "skip"):
-        reason = "queries without a relevant document count 0 or 1, or are left out with `empty='skip'`"
-        raise ParameterError("empty", empty, reason)
+        raise ParameterError("empty", empty, "must be 0, 1 or 'skip'")
     return empty
 
 
@@ -91,39 +89,38 @@ PROFILES: dict[str, Profile] = {
         Profile("trec", gain=linear_gain),
     )
 }
-"""``letor``: the official scripts of LETOR 3.0 and 4.0; ``mslr``: the same, relevant means y ≥ 2;
-``standard``: discount 1/log2(1 + i), short lists use what there is; ``trec``: the same with gain y, as
-trec_eval has it (ERR, which trec_eval lacks, as TREC's gdeval)."""
-STANDARD = PROFILES["standard"]
+"""``letor``: the official scripts of LETOR 3.0 and 4.0; ``mslr``: the same, relevant from y = 2 on;
+``standard``: discount 1/log2(1 + i), no rule for short lists; ``trec``: as ``standard``, but with gain y, as
+in trec_eval (ERR, which trec_eval lacks, as in TREC's gdeval)."""
+STANDARD_PROFILE = PROFILES["standard"]
 
 
 def as_profile(profile: str | Profile) -> Profile:
-    """A profile by name, or the given one."""
     return profile if isinstance(profile, Profile) else lookup(PROFILES, profile, "profile")
 
 
 class ProfileWarning(UserWarning):
-    """Metrics follow the conventions that the data come with, not the standard ones."""
+    """Metrics use the profile of the data, not the standard one."""
 
 
 def profile_for(profile: str | Profile | None, *data: Dataset) -> Profile:
-    """The given profile; without one that of the data if they come with one, with a warning; else standard.
+    """``profile`` if it is given, else the profile of the data, with a warning, else the standard one.
 
-    Data come with a profile if all of them name the same and no label is beyond its scale.
+    Data have a profile if all of them name the same one and no label is above its ``max_label``.
     """
     if profile is not None:
         return as_profile(profile)
     names = {part.profile for part in data}
-    own = as_profile(name) if len(names) == 1 and (name := names.pop()) else STANDARD
-    highest = max((label for one in data for label in in_parts(one, _highest_label)), default=0.0)
-    if own is STANDARD or highest > own.max_label:
-        return STANDARD
+    named = as_profile(name) if len(names) == 1 and (name := names.pop()) else STANDARD_PROFILE
+    highest = max((label for one in data for label in map_parts(one, _highest_label)), default=0.0)
+    if named is STANDARD_PROFILE or highest > named.max_label:
+        return STANDARD_PROFILE
     warn_caller(
-        f"metrics follow the {own.name} profile, with which the data come (as all files in folders such as "
-        f"Fold1 do); give `profile='standard'` or `profile={own.name!r}` to choose",
+        f"metrics follow the {named.name} profile of the data (the default for files in folders such as "
+        f"Fold1); use `profile='standard'` or `profile={named.name!r}` to choose",
         ProfileWarning,
     )
-    return own
+    return named
 
 
 def _highest_label(data: Dataset) -> float:
@@ -131,10 +128,10 @@ def _highest_label(data: Dataset) -> float:
 
 
 def wider_scales(label: float) -> str:
-    """What to do about a label beyond the scale of a profile, in words."""
+    """Advice for a label above the ``max_label`` of a profile."""
     *others, last = [name for name, profile in PROFILES.items() if label <= profile.max_label] or [""]
     if last:
         names = f"{', '.join(others)} or {last}" if others else last
-        return f"choose the profile {names} (--profile {others[0] if others else last})"
+        return f"use the profile {names} (--profile {others[0] if others else last})"
     highest = max(profile.max_label for profile in PROFILES.values())
-    return f"no profile has a longer scale than 0 to {highest:g}, so map the labels to these grades"
+    return f"no profile supports labels above {highest:g}, so map the labels to 0 to {highest:g}"

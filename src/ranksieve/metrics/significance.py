@@ -11,26 +11,26 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve._util.files import plain
+from ranksieve._util.files import to_plain
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.metrics.evaluate import Evaluation, parse_all
 from ranksieve.metrics.table import MetricSpec
 
-LEVEL = 0.05
-"""Of a p-value, below which a difference is called significant."""
+SIGNIFICANCE_LEVEL = 0.05
+"""A difference with a p-value below this is called significant."""
 
 Alternative: TypeAlias = Literal["two-sided", "greater"]
 
-_ROUNDING = 1e-12  # relative differences below this are sums of equal terms in another order
+_ROUNDING = 1e-12  # relative differences below this are rounding errors of sums in another order
 _CHUNK_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """``a`` against ``b``: ``difference = mean_a − mean_b``, wins are queries where ``a`` is higher.
+    """Comparison of ``a`` with ``b``: ``difference = mean_a − mean_b``; ``wins``: ``a`` is higher.
 
-    ``relative_change`` is the difference divided by mean_b, NaN if that is 0. The ``holm`` p-values are
-    corrected over all pairs of the metric.
+    ``relative_change`` is the difference divided by mean_b, NaN if mean_b is 0. The ``holm`` p-values are
+    corrected for all pairs of the metric.
     """
 
     metric: str
@@ -52,7 +52,7 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row per pair and metric, and how they were tested."""
+    """One row per pair and metric, and the settings of the tests."""
 
     rows: tuple[PairedTest, ...]
     baseline: str | None
@@ -62,7 +62,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
-        return {**vars(self), "rows": [plain(asdict(row)) for row in self.rows]}
+        return {**vars(self), "rows": [to_plain(asdict(row)) for row in self.rows]}
 
 
 def compare(
@@ -78,23 +78,24 @@ def compare(
     Parameters
     ----------
     evaluations : mapping of name to Evaluation
-        Over the same queries, under the same profile. Without a baseline the earlier name of a pair is ``a``.
+        Of the same queries, with the same profile. Without a baseline, ``a`` is the earlier name of a pair.
     baseline : str, optional
         The ``b`` of every pair.
     metrics : str or sequence of str, optional
-        Default: all that the evaluations share.
+        Default: all metrics that the evaluations have in common.
     n_permutations : int
-        Sign flips drawn for the randomisation test; it is exact if there are no more than these.
+        Number of random sign patterns in the randomisation test; if there are no more patterns than this, the
+        test is exact.
     random_state : int
-        Of the sign flips.
+        Seed of the sign patterns.
     alternative : "two-sided" or "greater"
         "greater" tests whether ``a`` is better than ``b``.
     """
     _check_comparable(evaluations)
-    pairs, how = _pairs(list(evaluations), baseline), (n_permutations, random_state, alternative)
+    pairs, settings = _pairs(list(evaluations), baseline), (n_permutations, random_state, alternative)
     rows: list[PairedTest] = []
     for metric in _shared_metrics(evaluations, metrics):
-        rows += _with_holm([_tested(metric, a, b, evaluations, how) for a, b in pairs])
+        rows += _with_holm([_paired_test(metric, a, b, evaluations, settings) for a, b in pairs])
     return Comparison(tuple(rows), baseline, alternative, n_permutations, random_state)
 
 
@@ -108,9 +109,10 @@ def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
 
 
 def paired_t(a: AnyArray, b: AnyArray, alternative: Alternative = "two-sided") -> float:
-    """p-value of the paired t-test of mean(a − b) = 0; NaN pairs are dropped.
+    """p-value of the paired t-test of mean(a − b) = 0; pairs with NaN are dropped.
 
-    1 if no pair differs or there are fewer than two. If all pairs differ by the same amount, t is infinite.
+    1 if no pair differs or there are fewer than two pairs. If all pairs differ by the same amount, t is
+    infinite.
     """
     difference = _differences(a, b)
     _check_alternative(alternative)
@@ -130,10 +132,10 @@ def randomisation(
     random_state: int = 0,
     alternative: Alternative = "two-sided",
 ) -> float:
-    """p-value of Fisher's randomisation test: how often random signs make Σ ±(a − b) at least as extreme.
+    """p-value of Fisher's randomisation test: share of sign patterns with Σ ±(a − b) at least as extreme.
 
-    Exact over all 2^m sign patterns of the m pairs that differ if these are at most ``n_permutations``, else
-    (1 + extreme) / (1 + n_permutations) over seeded random patterns. NaN pairs are dropped.
+    Exact over all 2^m sign patterns of the m pairs that differ if 2^m ≤ ``n_permutations``, else
+    (1 + extreme) / (1 + n_permutations) over random patterns. Pairs with NaN are dropped.
     """
     _check_alternative(alternative)
     if n_permutations < 1:
@@ -148,7 +150,7 @@ def randomisation(
 
 
 def _count_extreme(flips: AnyArray, difference: FloatArray, alternative: Alternative) -> int:
-    """Rows of a 0/1 matrix of flipped signs whose sum of differences reaches the observed one."""
+    """Number of rows of ``flips`` (1: flip the sign) whose sum is at least as extreme as the observed one."""
     observed = difference.sum()
     sums = observed - 2.0 * (flips.astype(np.float64) @ difference)
     if alternative == "two-sided":
@@ -181,23 +183,23 @@ def _differences(a: AnyArray, b: AnyArray) -> FloatArray:
         raise ParameterError("b", b, reason)
     difference = a - b
     difference[np.abs(difference) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b))] = 0.0
-    kept: FloatArray = difference[~np.isnan(difference)]
-    return kept
+    defined: FloatArray = difference[~np.isnan(difference)]
+    return defined
 
 
-def _tested(
-    metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], how: tuple[int, int, Alternative]
+def _paired_test(
+    metric: str, a: str, b: str, evaluations: Mapping[str, Evaluation], settings: tuple[int, int, Alternative]
 ) -> PairedTest:
-    """``how``: permutations, their random state, and the alternative."""
+    """``settings``: number of permutations, random state, alternative."""
     values_a, values_b = (evaluations[name].per_query[metric] for name in (a, b))
-    kept = ~(np.isnan(values_a) | np.isnan(values_b))
-    if not kept.any():
+    defined = ~(np.isnan(values_a) | np.isnan(values_b))
+    if not defined.any():
         raise DataError(None, None, f"no query has a value of {metric} in both {a!r} and {b!r}")
-    values_a, values_b = values_a[kept], values_b[kept]
+    values_a, values_b = values_a[defined], values_b[defined]
     wins, ties, losses = (int(np.sum(np.sign(_differences(values_a, values_b)) == s)) for s in (1, 0, -1))
     mean_a, mean_b = float(values_a.mean()), float(values_b.mean())
     change = (mean_a - mean_b) / mean_b if mean_b else math.nan
-    tests = paired_t(values_a, values_b, how[-1]), randomisation(values_a, values_b, *how)
+    tests = paired_t(values_a, values_b, settings[-1]), randomisation(values_a, values_b, *settings)
     return PairedTest(
         metric, a, b, len(values_a), mean_a, mean_b, mean_a - mean_b, change, wins, ties, losses, *tests
     )
@@ -222,14 +224,14 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
 
 def _check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
     if len(evaluations) < 2:
-        raise ParameterError("evaluations", list(evaluations), "must be at least two")
+        raise ParameterError("evaluations", list(evaluations), "must contain at least two")
     (name, first), *others = evaluations.items()
     for other_name, other in others:
         if other.query_ids.tolist() != first.query_ids.tolist():
             raise DataError(
                 None,
                 None,
-                f"{name!r} and {other_name!r} were evaluated over different queries or in another order "
+                f"{name!r} and {other_name!r} have different queries or another order of queries "
                 f"({len(first.query_ids)} and {len(other.query_ids)} queries); evaluate both on one data set",
             )
         if (other.profile, other.empty) != (first.profile, first.empty):
@@ -237,7 +239,7 @@ def _check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
                 None,
                 None,
                 f"{name!r} uses profile {first.profile.name} with `empty={first.empty!r}`, {other_name!r} "
-                f"{other.profile.name} with `empty={other.empty!r}`; evaluate both with the same",
+                f"{other.profile.name} with `empty={other.empty!r}`; use the same for both",
             )
 
 
@@ -245,14 +247,14 @@ def _shared_metrics(
     evaluations: Mapping[str, Evaluation], metrics: str | Sequence[str | MetricSpec] | None
 ) -> list[str]:
     first = next(iter(evaluations.values()))
-    asked = list(first.per_query) if metrics is None else [str(spec) for spec in parse_all(metrics)]
-    lacking = {m: name for m in asked for name, e in evaluations.items() if m not in e.per_query}
-    if metrics is not None and lacking:
-        metric, name = next(iter(lacking.items()))
-        raise ParameterError("metrics", metric, f"{name!r} was not evaluated by it; add it to evaluate")
-    shared = [m for m in asked if m not in lacking]
+    requested = list(first.per_query) if metrics is None else [str(spec) for spec in parse_all(metrics)]
+    absent_in = {m: name for m in requested for name, e in evaluations.items() if m not in e.per_query}
+    if metrics is not None and absent_in:
+        metric, name = next(iter(absent_in.items()))
+        raise ParameterError("metrics", metric, f"{name!r} does not have it; pass it to evaluate")
+    shared = [m for m in requested if m not in absent_in]
     if not shared:
-        raise DataError(None, None, "the evaluations share no metric; evaluate all by the same")
+        raise DataError(None, None, "the evaluations have no metric in common; use the same metrics")
     return shared
 
 

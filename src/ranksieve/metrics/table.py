@@ -1,6 +1,6 @@
-"""The metrics and their table, and names such as ``ndcg@10``.
+"""The metrics, and parsing of names such as ``ndcg@10``.
 
-One function and one line in METRICS adds a metric.
+To add a metric, write a function and add it to METRICS.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ranksieve.metrics.profiles import Profile, exponential_gain, wider_scales
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Labels grouped by query: all that metrics need besides a ranking.
+    """Labels grouped by query: the input of metrics besides the ranking.
 
-    Query q owns the slots ``offsets[q] … offsets[q + 1] − 1``, and slot ``offsets[q] + i − 1`` holds its
-    rank i in every ranking. So ranks serve all rankings, and what depends on labels alone is computed once.
+    Query q has the slots ``offsets[q] … offsets[q + 1] − 1``; slot ``offsets[q] + i − 1`` is rank i in every
+    ranking. So the ranks are the same for all rankings, and values that depend only on labels are computed
+    once.
     """
 
     labels: FloatArray
@@ -32,36 +33,35 @@ class Judged:
 
     @cached_property
     def ranks(self) -> IntArray:
-        """The 1-based rank of each slot."""
+        """Rank of each slot, from 1."""
         return np.arange(1, len(self.labels) + 1) - np.repeat(self.queries.offsets[:-1], self.queries.sizes)
 
     @cached_property
     def ideal(self) -> Ranked:
-        """The ranking by descending label."""
         return self.rank(self.labels)
 
     def once(self, key: Hashable, compute: Callable[[], FloatArray]) -> FloatArray:
-        """``compute()``, remembered under ``key``."""
+        """``compute()``, cached by ``key``."""
         if key not in self._memo:
             self._memo[key] = compute()
         return self._memo[key]
 
     def within(self, k: int | None) -> BoolArray:
-        """Whether a slot's rank is at most k."""
+        """Mask of the slots with rank at most k."""
         return self.ranks <= (len(self.labels) if k is None else k)
 
     def total(self, values: FloatArray) -> FloatArray:
-        """Sum over each query's slots."""
+        """Sum over the slots of each query."""
         return np.add.reduceat(values, self.queries.offsets[:-1])
 
-    def running(self, values: FloatArray) -> FloatArray:
-        """Sum over a query's slots down to each slot."""
+    def running_total(self, values: FloatArray) -> FloatArray:
+        """Cumulative sum over the slots of each query."""
         sums = np.cumsum(values)
         starts = self.queries.offsets[:-1]
         return sums - np.repeat(sums[starts] - values[starts], self.queries.sizes)
 
-    def refuse(self, bad: BoolArray, reason: str) -> None:
-        """Raise for the first input row whose label is marked ``bad``."""
+    def refuse_labels(self, bad: BoolArray, reason: str) -> None:
+        """Raise an error for the first input row in the mask ``bad``, if any."""
         if bad.any():
             rows = self.queries.order[bad]
             row = int(rows.min())
@@ -75,41 +75,41 @@ class Judged:
     def _gains(self, profile: Profile) -> FloatArray:
         with np.errstate(over="ignore"):
             gains = np.asarray(profile.gain(self.labels), dtype=np.float64)
-        advice = f"its gain in the {profile.name} profile must be a finite number of at least 0"
-        self.refuse(~(gains >= 0.0), f"{advice}: shift the labels so that the lowest is 0, or use map")
-        # No sum of gains may overflow either.
-        self.refuse(~(gains <= np.finfo(np.float64).max / len(gains)), f"{advice}: use smaller labels")
+        rule = f"its gain in the {profile.name} profile must be a finite number ≥ 0"
+        self.refuse_labels(~(gains >= 0.0), f"{rule}: shift the labels so that the lowest is 0, or use map")
+        # Sums of gains must not overflow either.
+        self.refuse_labels(~(gains <= np.finfo(np.float64).max / len(gains)), f"{rule}: use smaller labels")
         return gains
 
     def rank(self, scores: FloatArray) -> Ranked:
-        """Each query's documents by descending score; ties keep their order. Scores in grouped order."""
+        """Rank the documents of each query by descending score, in grouped order; ties keep their order."""
         keys = np.append(-scores, np.inf)
         order = np.empty(len(scores), dtype=np.int64)
-        for slots, real in self._blocks:
+        for slots, in_use in self._blocks:
             by_score = np.argsort(keys[slots], axis=1, kind="stable")
-            order[slots[real]] = np.take_along_axis(slots, by_score, axis=1)[real]
+            order[slots[in_use]] = np.take_along_axis(slots, by_score, axis=1)[in_use]
         return Ranked(order, self)
 
     @cached_property
     def _blocks(self) -> list[tuple[IntArray, BoolArray]]:
-        """Slots of queries of similar length as tables (query × rank), and which cells are real.
+        """Slots of queries of similar length as matrices (query × rank), with masks of cells in use.
 
-        Widths are powers of two, so at most half the cells are padding (slot n, which sorts last); sorting
-        short rows is several times faster than sorting all documents at once.
+        Widths are powers of two, so at most half the cells are padding (slot n, which sorts last). Sorting
+        short rows is several times faster than sorting all documents together.
         """
         starts, sizes = self.queries.offsets[:-1], self.queries.sizes
         widths = np.exp2(np.ceil(np.log2(sizes))).astype(np.int64)
         blocks = []
         for width in np.unique(widths):
-            columns, mine = np.arange(width), widths == width
-            real = columns < sizes[mine, None]
-            blocks.append((np.where(real, starts[mine, None] + columns, len(self.labels)), real))
+            columns, members = np.arange(width), widths == width
+            in_use = columns < sizes[members, None]
+            blocks.append((np.where(in_use, starts[members, None] + columns, len(self.labels)), in_use))
         return blocks
 
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """A ranking: slot i holds the document ``order[i]`` (a number in grouped order)."""
+    """A ranking: slot i contains the document ``order[i]`` (an index in grouped order)."""
 
     order: IntArray
     judged: Judged
@@ -129,7 +129,7 @@ class Ranked:
 
 
 def ratio(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
-    """Quotients; NaN, the mark of an empty query, where the denominator is 0."""
+    """numerator / denominator; NaN, which marks an empty query, if the denominator is 0."""
     quotients = np.full(len(denominator), np.nan)
     np.divide(numerator, denominator, out=quotients, where=denominator > 0)
     return quotients
@@ -140,9 +140,9 @@ PerQuery: TypeAlias = Callable[[Ranked, int | None, Profile], FloatArray]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: ``per_query(ranked, k, profile)`` gives one value per query, NaN where it is 0/0.
+    """A metric: ``per_query(ranked, k, profile)`` returns one value per query, NaN where it is 0/0.
 
-    ``short_list_rule``: a profile may say that a list shorter than k counts 0.
+    ``short_list_rule``: the metric of a list shorter than k is 0 if the profile has ``short_list_is_zero``.
     """
 
     title: str
@@ -171,30 +171,29 @@ def ndcg(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
 def expected_reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
     """ERR@k = Σ_{i ≤ k} (1/i)·R_i·Π_{j < i} (1 − R_j), R = (2^y − 1) / 2^max_label (Chapelle et al., 2009).
 
-    R is the same in every profile, whatever its gain; a document whose gain is 0 has R = 0. The scale's
-    highest label comes from the profile, not from the data, so that values of different data sets can be
-    compared.
+    R does not depend on the gain of the profile, except that a document with gain 0 has R = 0. max_label is
+    that of the profile, not of the data, so that values of different data sets can be compared.
     """
     judged = ranked.judged
     stop = judged.once((expected_reciprocal_rank, profile), lambda: _stop_probability(judged, profile))[
         ranked.order
     ]
     starts, sizes = judged.queries.offsets[:-1], judged.queries.sizes
-    value, reach = np.zeros(len(sizes)), np.ones(len(sizes))
+    value, continue_probability = np.zeros(len(sizes)), np.ones(len(sizes))
     for rank in range(1, min(k or sizes.max(), sizes.max()) + 1):
         long = sizes >= rank
-        here = stop[starts[long] + rank - 1]
-        value[long] += reach[long] * here / rank
-        reach[long] *= 1.0 - here
+        stop_here = stop[starts[long] + rank - 1]
+        value[long] += continue_probability[long] * stop_here / rank
+        continue_probability[long] *= 1.0 - stop_here
     return value
 
 
 def _stop_probability(judged: Judged, profile: Profile) -> FloatArray:
     """R of each document, in grouped order."""
-    scale = f"ERR in the {profile.name} profile is for labels up to {profile.max_label:g}"
+    rule = f"ERR in the {profile.name} profile needs labels of at most {profile.max_label:g}"
     advice = wider_scales(float(judged.labels.max()))
-    judged.refuse(judged.labels > profile.max_label, f"{scale}: {advice}")
-    # No gain: a label of 0 or less, or a document that was not found.
+    judged.refuse_labels(judged.labels > profile.max_label, f"{rule}: {advice}")
+    # Gain 0: a label of at most 0, or a document that was not retrieved.
     labels = np.where(judged.gains(profile) > 0.0, np.maximum(judged.labels, 0.0), 0.0)
     return np.asarray(exponential_gain(labels) / np.exp2(profile.max_label))
 
@@ -212,20 +211,20 @@ def recall(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
 def average_precision(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
     """AP@k = Σ_{i ≤ k, i relevant} P@i / (relevant documents in the whole list, as trec_eval's map_cut)."""
     judged, relevant = ranked.judged, ranked.relevant(profile)
-    precisions = judged.running(relevant) / judged.ranks
+    precisions = judged.running_total(relevant) / judged.ranks
     return ratio(judged.total(relevant * precisions * judged.within(k)), judged.total(relevant))
 
 
 def reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
     """RR@k = 1 / (rank of the first relevant document), 0 if there is none in the first k."""
     judged = ranked.judged
-    found = (ranked.labels >= profile.relevant_from) & judged.within(k)
-    first = np.minimum.reduceat(np.where(found, judged.ranks, np.inf), judged.queries.offsets[:-1])
+    hits = (ranked.labels >= profile.relevant_from) & judged.within(k)
+    first = np.minimum.reduceat(np.where(hits, judged.ranks, np.inf), judged.queries.offsets[:-1])
     return np.asarray(1.0 / first)
 
 
 def _hits(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
-    """Relevant documents in the first k."""
+    """Number of relevant documents in the first k."""
     return ranked.judged.total(ranked.relevant(profile) * ranked.judged.within(k))
 
 
@@ -242,7 +241,7 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True)
 class MetricSpec:
-    """A metric of the table with a cut-off; ``k=None`` takes the whole list."""
+    """A metric in METRICS with a cut-off; ``k=None``: the whole list."""
 
     name: str
     k: int | None = None
@@ -259,24 +258,24 @@ class MetricSpec:
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
     def per_query(self, ranked: Ranked, profile: Profile) -> FloatArray:
-        """One value per query, NaN where it is 0/0; 0 for a list that is too short to count."""
+        """One value per query, NaN where it is 0/0; 0 for a list that is too short."""
         values = METRICS[self.name].per_query(ranked, self.k, profile)
         too_short = self.too_short(ranked.judged, profile)
         return np.where(too_short & ~np.isnan(values), 0.0, values) if too_short.any() else values
 
     def too_short(self, judged: Judged, profile: Profile) -> BoolArray:
-        """Which queries have fewer documents than the cut-off, if the profile lets such a list count 0."""
+        """Mask of queries with fewer documents than the cut-off, if the short-list rule applies."""
         rule = METRICS[self.name].short_list_rule and profile.short_list_is_zero
         least = self.k if rule and self.k is not None else 1
         return np.asarray(judged.queries.sizes < least)
 
 
 def parse(metric: str | MetricSpec) -> MetricSpec:
-    """``"ndcg@10"`` -> ``MetricSpec("ndcg", 10)``; capitals do not matter."""
+    """``"ndcg@10"`` -> ``MetricSpec("ndcg", 10)``; case-insensitive."""
     if isinstance(metric, MetricSpec):
         return metric
     name, at, cutoff = metric.strip().lower().partition("@")
     lookup(METRICS, name, "metric")
     if at and not (cutoff.isdecimal() and cutoff.isascii()):
-        raise ParameterError("metric", metric, f"needs an integer after @, for example {name}@10")
+        raise ParameterError("metric", metric, f"must have an integer after @, for example {name}@10")
     return MetricSpec(name, int(cutoff) if at else None)

@@ -1,1 +1,1 @@
-"""Models: weights of features and how to prepare them, their files, models of other programs."""
+"""Models: weights and preparation of features, model files, models of other programs."""

@@ -1,4 +1,4 @@
-"""Models of other programs: which one a file holds, and how to read it."""
+"""Models of other programs: detect the format of a model file and read it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,25 @@ from ranksieve._util.files import decode_json
 from ranksieve.errors import DataError
 from ranksieve.model.boosted import BoostedModel, boosted_from_dict, is_boosted
 from ranksieve.model.fastrank import is_fastrank, read_fastrank
-from ranksieve.model.lightgbm_text import is_lightgbm, read_text
+from ranksieve.model.lightgbm_text import is_lightgbm, parse_lightgbm
 from ranksieve.model.linear import LinearModel, model_from_dict
-from ranksieve.model.ranklib import HEADER, read_ranklib
-from ranksieve.model.score_functions import BoosterModel, Linear, Scorer, WeightedSum, linear_model
-from ranksieve.model.xgboost import read_content
+from ranksieve.model.ranklib import RANKLIB_PREFIX, read_ranklib
+from ranksieve.model.score_functions import (
+    BoosterModel,
+    Linear,
+    Scorer,
+    WeightedSum,
+    linear_model_from_weights,
+)
+from ranksieve.model.xgboost import parse_xgboost
 
-BINARY = 'is in the binary format of XGBoost; save the model as JSON with save_model("model.json")'
+BINARY_XGBOOST = 'is in the binary format of XGBoost; save the model as JSON with save_model("model.json")'
 
 
 def read_lightgbm(text: str, name: str) -> BoosterModel:
-    """A LightGBM model; scores are before any link function."""
+    """Read a LightGBM model; scores are raw, without a link function."""
     try:
-        model = read_text(text)
+        model = parse_lightgbm(text)
     except ValueError as error:
         raise DataError(name, None, f"damaged LightGBM model ({error})") from None
     unnamed = model.names == tuple(f"Column_{j}" for j in range(len(model.names)))
@@ -43,62 +49,64 @@ def read_lightgbm(text: str, name: str) -> BoosterModel:
 
 
 def is_xgboost(content: Any) -> bool:
-    """Whether a JSON value looks like a model of XGBoost."""
+    """Whether a JSON value looks like an XGBoost model."""
     return isinstance(content, dict) and "learner" in content
 
 
 def read_xgboost(content: Any, name: str, feature_names: Sequence[str] | None) -> Scorer:
-    """An XGBoost model; scores are before any link function, and of trees in float32 as XGBoost computes.
+    """Read an XGBoost model; scores are raw, without a link function.
 
-    If training stopped early, the best iteration is the last that counts.
+    Trees are summed in float32, as in XGBoost. If training stopped early, only the trees up to the
+    best iteration are used.
     """
     try:
-        model = read_content(content)
+        model = parse_xgboost(content)
     except ValueError as error:
         raise DataError(name, None, f"damaged XGBoost model ({error})") from None
     unnamed = model.names == tuple(f"f{j}" for j in range(len(model.names)))
     names, method = () if unnamed else model.names, f"XGBoost {model.objective}"
     if isinstance(model.function, Linear):
-        return linear_model(model.function.weight, method, names or feature_names, model.intercept)
+        return linear_model_from_weights(
+            model.function.weight, method, names or feature_names, model.intercept
+        )
     return BoosterModel(model.function, method, model.n_features, names=names)
 
 
 def read_model(
     path: PathLike, feature_names: Sequence[str] | None = None, first_feature: int | None = None
 ) -> Scorer:
-    """Read a model of this package, of RankLib, fastrank, LightGBM or XGBoost, whichever the file holds.
+    """Read a model of ranksieve, RankLib, fastrank, LightGBM or XGBoost; the format is detected.
 
-    Our own are a :class:`LinearModel` or a :class:`BoostedModel`. Others' linear models become a
-    :class:`LinearModel`, those of trees and networks a :class:`ForeignModel`; all have ``predict``.
+    Models of ranksieve are a :class:`LinearModel` or a :class:`BoostedModel`. Linear models of other programs
+    become a :class:`LinearModel`, trees and networks a :class:`ForeignModel`. All have ``predict``.
 
     Parameters
     ----------
     path : path
-        A model file of ours (JSON), a RankLib model (text that begins with ``## Coordinate Ascent`` or the
-        name of another ranker), a fastrank model (JSON), or a model that LightGBM (text) or XGBoost (JSON)
-        saved.
+        A ranksieve model (JSON), a RankLib model (text that begins with ``## Coordinate Ascent`` or the name
+        of another ranker), a fastrank model (JSON), or a model saved by LightGBM (text) or XGBoost (JSON).
     feature_names : sequence of str, optional
-        The names of the columns that others' models know by number only; default f1, f2, …
+        Names of the columns, for models that only number them; default f1, f2, …
     first_feature : int, optional
-        The number of the first column in a fastrank model: 1 if it was trained on a LETOR file, 0 if on
-        arrays; needed where the model does not show it.
+        Number of the first column in a fastrank model: 1 if it was trained on a LETOR file, 0 if on arrays;
+        required if it cannot be inferred from the model.
     """
     return open_model(path).read(feature_names, first_feature)
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model file whose format is known but whose columns have no names yet.
+    """A model file of known format, before its columns are named.
 
-    ``content`` is text of RankLib or LightGBM, or a JSON value.
+    ``content`` is the text of a RankLib or LightGBM model, or a JSON value.
     """
 
     name: str
     content: Any
 
     @cached_property
-    def own(self) -> LinearModel | BoostedModel | None:
-        """The model if it is one of ours, which knows its columns by name."""
+    def ranksieve_model(self) -> LinearModel | BoostedModel | None:
+        """The model if ranksieve wrote it, else None."""
         if isinstance(self.content, str) or is_fastrank(self.content) or is_xgboost(self.content):
             return None
         if is_boosted(self.content):
@@ -106,11 +114,11 @@ class ModelFile:
         return model_from_dict(self.content, self.name)
 
     def read(self, feature_names: Sequence[str] | None, first_feature: int | None) -> Scorer:
-        """The model, for columns of these names."""
+        """Read the model; ``feature_names`` are the columns of the data."""
         if is_xgboost(self.content):
             return read_xgboost(self.content, self.name, feature_names)
         if not isinstance(self.content, str):
-            return self.own or self._fastrank(feature_names, first_feature)
+            return self.ranksieve_model or self._fastrank(feature_names, first_feature)
         if is_lightgbm(self.content):
             return read_lightgbm(self.content, self.name)
         return read_ranklib(self.content, self.name, feature_names)
@@ -125,14 +133,14 @@ class ModelFile:
 
 
 def open_model(path: PathLike) -> ModelFile:
-    """Recognise a model file by how it begins."""
+    """Read a model file and detect its format from its first bytes."""
     name = os.fspath(path)
     content = Path(path).read_bytes()
     if content[:1] == b"{" and b"learner" in content[:32] and content[1:2] in b"iUIlL":
-        raise DataError(name, None, BINARY)
+        raise DataError(name, None, BINARY_XGBOOST)
     try:
         text = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-        if text.startswith(HEADER) or is_lightgbm(text):
+        if text.startswith(RANKLIB_PREFIX) or is_lightgbm(text):
             return ModelFile(name, text)
         return ModelFile(name, decode_json(text))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

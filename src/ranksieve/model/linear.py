@@ -1,4 +1,4 @@
-"""Linear models: terms, scorecards, how features are found and prepared, and the model file."""
+"""Linear models: terms, scorecards, lookup and preparation of features, and the model file."""
 
 from __future__ import annotations
 
@@ -17,24 +17,31 @@ import msgspec
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.files import Finite, atomic_write, converted, decode_json, plain
+from ranksieve._util.files import Finite, atomic_write, convert_to, decode_json, to_plain
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, frame_columns, frame_names, is_frame, names_advice
 from ranksieve.data.matrix import dense_block, value_blocks
-from ranksieve.data.parts import RemoteRows
+from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, group_queries, one_query
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu.scoring import scorer_on_gpu
 from ranksieve.kernels.linear import weighted_sums, weighted_sums_of_models
-from ranksieve.prepare import KEPT, NOT_NORMALISED, UNPREPARED, MissingPolicy, Normalisation, Preparation
+from ranksieve.prepare import (
+    KEEP_MISSING,
+    NO_PREPARATION,
+    NOT_NORMALISED,
+    MissingPolicy,
+    Normalisation,
+    Preparation,
+)
 
-MOST_LEVELS = 99
+MAX_CARD_LEVELS = 99
 
 
 @dataclass(frozen=True)
 class Card:
-    """score = Σ_j points_j · (x_j / unit_j); points are whole numbers from −levels to levels, and not 0."""
+    """score = Σ_j points_j · (x_j / unit_j); points are integers from −levels to levels, never 0."""
 
     levels: int
     points: Mapping[str, int]
@@ -43,59 +50,59 @@ class Card:
     def __post_init__(self) -> None:
         check_levels(self.levels)
         if set(self.points) != set(self.units):
-            raise ParameterError("units", self.units, "must be one for each of the features with `points`")
+            raise ParameterError("units", self.units, "must have one entry for each feature with `points`")
         for name, points in self.points.items():
-            if not _is_whole(points) or not 1 <= abs(points) <= self.levels:
-                reason = f"those of {name} must be an integer from 1 to {self.levels}, or its negative"
+            if not _is_integer(points) or not 1 <= abs(points) <= self.levels:
+                reason = (
+                    f"the points of {name} must be a nonzero integer from -{self.levels} to {self.levels}"
+                )
                 raise ParameterError("points", points, reason)
         object.__setattr__(self, "levels", int(self.levels))
         object.__setattr__(self, "points", {name: int(points) for name, points in self.points.items()})
         object.__setattr__(self, "units", {name: as_unit(unit, name) for name, unit in self.units.items()})
 
     def weight(self, name: str) -> float:
-        """The weight of a feature."""
         return float(exact_weight(self.points[name], self.units[name]))
 
     def check(self, weights: Mapping[str, float]) -> None:
-        """Refuse weights of features that are not those of the card, to the last bit."""
+        """Raise DataError unless the weights equal those of the card exactly."""
         if set(self.points) != set(weights):
-            raise DataError(None, None, "the card is not that of the model's features")
+            raise DataError(None, None, "the card and the model have different features")
         for name, weight in weights.items():
             if weight != self.weight(name):
-                points = f"its {self.points[name]} points per {self.units[name]:g} make {self.weight(name)!r}"
+                points = f"{self.points[name]} points per {self.units[name]:g} give {self.weight(name)!r}"
                 raise DataError(None, None, f"the weight of {name} is {weight!r}, but {points}")
 
 
 def exact_weight(points: int, unit: float) -> Fraction:
-    """points/unit with the unit as its decimals say it: 3 per 0.2 is 15, though no float is exactly 0.2."""
+    """points/unit, taking the unit as the decimal number that is written: 3 per 0.2 is exactly 15."""
     return points / Fraction(repr(unit))
 
 
 def check_levels(levels: Any) -> None:
-    """Refuse what is no greatest number of points."""
-    if not _is_whole(levels) or not 1 <= levels <= MOST_LEVELS:
-        raise ParameterError("levels", levels, f"must be an integer from 1 to {MOST_LEVELS}")
+    if not _is_integer(levels) or not 1 <= levels <= MAX_CARD_LEVELS:
+        raise ParameterError("levels", levels, f"must be an integer from 1 to {MAX_CARD_LEVELS}")
 
 
 def as_unit(unit: Any, name: str) -> float:
-    """A unit as a number, refused if no value can be divided by it."""
+    """Return the unit as a float; raise ParameterError if values cannot be divided by it."""
     if isinstance(unit, bool) or not isinstance(unit, Real) or not 1e-100 <= float(unit) <= 1e100:
-        raise ParameterError("units", unit, f"that of {name} must be a number from 1e-100 to 1e100")
+        raise ParameterError("units", unit, f"the unit of {name} must be a number from 1e-100 to 1e100")
     return float(unit)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-ROWS_AT_ONCE = 8192
+SCORING_BLOCK_ROWS = 8192
 Prepare = Callable[[FloatArray], FloatArray]
 
 
 class ModelInputs:
-    """A model of some features: their names, their columns in the training data, how they are prepared.
+    """The inputs of a model: feature names, columns in the training data, and preparation.
 
-    The column of an indicator is that of the feature whose absence it tells.
+    The column of a missing-value indicator is that of the feature it indicates.
     """
 
     n_features: int
@@ -118,40 +125,40 @@ class ModelInputs:
 
     @property
     def missing(self) -> MissingPolicy | None:
-        """What replaces missing features; None if nothing does and they are not refused either."""
+        """Policy for missing values; None if they are neither replaced nor refused."""
         return None if self.preparation.missing.policy == "keep" else self.preparation.missing
 
     def inputs(self, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
-        """What a score is made of: one row per document, one column per feature in use, prepared."""
-        matrix, columns = self.located(X)
+        """Prepared values: one row per document, one column per feature in use."""
+        matrix, columns = self.locate(X)
         prepare, _ = self._prepare(X, qid, matrix.shape[0])
         values = dense_block(matrix, slice(None), columns)
         return values if prepare is None else prepare(values)
 
-    def located(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
-        """A matrix that holds the features in use, and their columns there."""
-        if is_frame(X):  # what the other columns hold does not matter
-            names = frame_names(X)
-            places = self._places(len(names), names)
-            return frame_columns(X, places), np.arange(len(places))
+    def locate(self, X: Dataset | Matrix) -> tuple[Matrix, IntArray]:
+        """Return a matrix that contains the features in use, and their columns in it."""
+        if is_frame(X):  # the other columns may contain anything
+            indices = self._column_indices(len(frame_names(X)), frame_names(X))
+            return frame_columns(X, indices), np.arange(len(indices))
         matrix = X.X if isinstance(X, Dataset) else as_matrix(X)[0]
-        return matrix, self._places(matrix.shape[1], X.feature_names if isinstance(X, Dataset) else None)
+        names = X.feature_names if isinstance(X, Dataset) else None
+        return matrix, self._column_indices(matrix.shape[1], names)
 
     def _prepare(self, X: Any, qid: Any, n_rows: int) -> tuple[Prepare | None, int]:
-        """What is done to the values before they are scored, and to how many rows at a time."""
+        """Return the function that prepares values for scoring, and the rows to pass to it at once."""
         if not (self.names and self.preparation.changes_features):
-            return None, ROWS_AT_ONCE
+            return None, SCORING_BLOCK_ROWS
         if self.per_query:
             queries = self._queries(X, qid, n_rows)
             return lambda values: self.preparation.transform(values, queries), n_rows
-        return lambda values: self.preparation.transform(values, one_query(len(values))), ROWS_AT_ONCE
+        return lambda values: self.preparation.transform(values, one_query(len(values))), SCORING_BLOCK_ROWS
 
     def _queries(self, X: Any, qid: Any, n_rows: int) -> Queries:
         if isinstance(X, Dataset):
             return X.queries
         if qid is None:
             reason = (
-                "is needed, because the model prepares features within each query; give one query id per "
+                "is required, because the model prepares features within each query; pass one query id per "
                 "row, or a Dataset"
             )
             raise ParameterError("qid", None, reason)
@@ -172,7 +179,7 @@ class ModelInputs:
                 )
                 raise DataError(None, None, reason)
 
-    def _places(self, width: int, names: Sequence[str] | None) -> IntArray:
+    def _column_indices(self, width: int, names: Sequence[str] | None) -> IntArray:
         if not self.names:
             return np.empty(0, dtype=np.int64)
         if names is None:
@@ -181,40 +188,40 @@ class ModelInputs:
                     None, None, f"the model was trained on {self.n_features} features, but X has {width}"
                 )
             return np.array(self.columns)
-        place = {name: column for column, name in enumerate(names)}
-        about = self.preparation.missing.indicators
-        read = [about.get(name, name) for name in self.names]
-        missing = [name for name in dict.fromkeys(read) if name not in place]
+        index = {name: column for column, name in enumerate(names)}
+        indicators = self.preparation.missing.indicators
+        sources = [indicators.get(name, name) for name in self.names]
+        missing = [name for name in dict.fromkeys(sources) if name not in index]
         if missing:
             reason = (
                 f"the data lack {len(missing)} of the model's features: "
                 f"{', '.join(missing[:10])}{names_advice(names, missing)}"
             )
             raise DataError(None, None, reason)
-        return np.array([place[name] for name in read])
+        return np.array([index[name] for name in sources])
 
 
 def input_blocks(
     X: Matrix, columns: IntArray, prepare: Prepare | None, rows_at_once: int
 ) -> Iterator[tuple[slice, AnyArray, IntArray]]:
-    """Some rows at a time: which, an array with their prepared values, and where in it the columns are."""
-    own = prepare is not None
-    for rows, values, places in value_blocks(X, columns, rows_at_once, own):
-        yield rows, values if prepare is None else prepare(values), places
+    """Yield blocks of rows: the rows, an array with their prepared values, and the columns in that array."""
+    prepared = prepare is not None  # then arrays are copies, which may be changed
+    for rows, values, positions in value_blocks(X, columns, rows_at_once, prepared):
+        yield rows, values if prepare is None else prepare(values), positions
 
 
-FORMAT = "ranksieve-linear-model"
-BOOSTED_FORMAT = "ranksieve-boosted-model"  # of rankers that are not linear
-FORMAT_VERSION = 4
-KINDS = ("", "subset", "scorecard")  # of certificates
-MOST_FEATURES = 2**31 - 1  # as many columns as a CSR matrix can number
+LINEAR_FORMAT = "ranksieve-linear-model"
+BOOSTED_FORMAT = "ranksieve-boosted-model"
+LINEAR_FORMAT_VERSION = 4
+CERTIFICATE_KINDS = ("", "subset", "scorecard")
+MAX_COLUMNS = 2**31 - 1  # column indices of a CSR matrix are int32
 
 
 @dataclass(frozen=True)
 class Term:
     """One feature in use: its name, its column in the training data (from 0), its weight.
 
-    The column of an indicator is that of the feature whose absence it tells.
+    The column of a missing-value indicator is that of the feature it indicates.
     """
 
     name: str
@@ -227,24 +234,24 @@ class Term:
 
 @dataclass(frozen=True)
 class LinearModel(ModelInputs):
-    """score(x) = intercept + Σ_j weight_j · x_j over the few features in use, with where it came from.
+    """score(x) = intercept + Σ_j weight_j · x_j over the features in use, with the provenance of the model.
 
-    ``preparation`` says what replaces a missing x_j (by default nothing, and the score is NaN) and how x_j is
-    normalised; it holds what the features in use need and no more.
-    ``certificate`` holds the objective and the duality gap of the fit, and what of its problem the parameters
-    do not say: ``alpha`` or ``ridge``, ``weights`` of the ℓ1 that are not 1, ``features`` if no others had a
-    part in it; its ``kind``, if any, says that the gap is the distance from another minimum: "subset",
-    "scorecard". ``metrics`` holds what was measured, ``data`` short names for the exact content of what it
-    learned from (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote it.
-    ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) that the model was chosen by,
-    None if it was not chosen among others. ``card`` says how to write the weights as points per unit, if the
-    model is a scorecard.
+    ``preparation`` defines how a missing x_j is replaced (by default it is not, and the score is NaN) and how
+    x_j is normalised; it covers only the features in use.
+    ``certificate`` holds the objective and the duality gap of the fit, and those parts of the optimisation
+    problem that the fit determined: ``alpha`` or ``ridge``, ℓ1 ``weights`` other than 1, ``features`` if the
+    problem was restricted to these. Its ``kind``, if present, means that the gap is the distance from another
+    minimum: "subset", "scorecard". ``metrics`` holds the measured metrics, ``data`` the fingerprints of the
+    data of the fit (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote the model.
+    ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) by which the model was selected,
+    None if there was no model selection. ``card`` holds the weights as points per unit if the model is a
+    scorecard.
     """
 
     terms: tuple[Term, ...]
     n_features: int
     intercept: float = 0.0
-    preparation: Preparation = UNPREPARED
+    preparation: Preparation = NO_PREPARATION
     method: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     certificate: Mapping[str, Any] = field(default_factory=dict)
@@ -255,14 +262,14 @@ class LinearModel(ModelInputs):
     card: Card | None = None
 
     def __post_init__(self) -> None:
-        """Python's own numbers instead of NumPy's, which files would show by their types."""
+        """Convert NumPy numbers to Python numbers, so that files do not contain their types."""
         _set(
             self,
             terms=tuple(self.terms),
             n_features=operator.index(self.n_features),
             intercept=float(self.intercept),
-            parameters=plain(self.parameters),
-            certificate=plain(self.certificate),
+            parameters=to_plain(self.parameters),
+            certificate=to_plain(self.certificate),
             metrics=_python_numbers(self.metrics),
         )
 
@@ -270,16 +277,17 @@ class LinearModel(ModelInputs):
     def of(
         cls, names: Sequence[str], columns: IntArray, weights: FloatArray, preparation: Preparation
     ) -> LinearModel:
-        """A model that scores with the weights of some columns of prepared data.
+        """Make a model from the weights of columns of prepared data.
 
-        ``names`` are those of the features before preparation; indicators of missing values come after them.
+        ``names`` are the feature names before preparation; missing-value indicators follow them.
         """
-        about = preparation.missing.indicators
-        all_names = [*map(str, names), *about]
-        place = {name: j for j, name in enumerate(all_names)} if about else {}
+        indicators = preparation.missing.indicators
+        all_names = [*map(str, names), *indicators]
+        index = {name: j for j, name in enumerate(all_names)} if indicators else {}
         used = [all_names[j] for j in columns]
         sources = [
-            place[about[name]] if name in about else j for name, j in zip(used, columns.tolist(), strict=True)
+            index[indicators[name]] if name in indicators else j
+            for name, j in zip(used, columns.tolist(), strict=True)
         ]
         terms = tuple(map(Term, used, sources, weights.tolist()))
         return cls(terms, len(names), preparation=preparation.of(used))
@@ -301,32 +309,32 @@ class LinearModel(ModelInputs):
 
     @property
     def coef(self) -> FloatArray:
-        """Weights of all features of the training data, zeros included; without those of indicators."""
-        w, about = np.zeros(self.n_features), self.preparation.missing.indicators
-        terms = [term for term in self.terms if term.name not in about]
+        """Weights of all features of the training data, including zeros; indicators are left out."""
+        w, indicators = np.zeros(self.n_features), self.preparation.missing.indicators
+        terms = [term for term in self.terms if term.name not in indicators]
         w[[term.index for term in terms]] = [term.weight for term in terms]
         return w
 
     @property
     def fingerprint(self) -> str:
-        """The short name of the training data, empty if it is unknown."""
+        """Fingerprint of the training data, empty if unknown."""
         return self.data.get("train", "")
 
     @property
     def normalisation(self) -> Normalisation | None:
-        """How features are normalised; None if they are not."""
+        """Normalisation of the features; None if there is none."""
         return None if self.preparation.normalisation.kind == "none" else self.preparation.normalisation
 
     def predict(self, X: Dataset | Matrix, qid: Any = None, *, device: str = "cpu") -> FloatArray:
         """Scores in row order; only the columns in use are read.
 
-        Columns are found by name in a Dataset or frame, by position in a bare array. ``qid`` is needed if
+        Columns are matched by name in a Dataset or frame, by position in an array. ``qid`` is required if
         X is not a Dataset and the model normalises, or fills missing values, within each query. ``device``
-        says where to score; features that are on a GPU are scored there.
+        selects the device; features that are on a GPU are scored there.
         """
-        if isinstance(X, RemoteRows):
-            return X.predicted(self.predict)  # type: ignore[no-any-return]
-        matrix, columns = self.located(X)
+        if isinstance(X, RemoteData):
+            return X.predict_parts(self.predict)  # type: ignore[no-any-return]
+        matrix, columns = self.locate(X)
         on_gpu = scorer_on_gpu(self.preparation, matrix, columns, device)
         if on_gpu is not None:
             scores = on_gpu(self.weights) + self.intercept
@@ -338,45 +346,47 @@ class LinearModel(ModelInputs):
         return scores
 
     def predict_with(self, weights: FloatArray, X: Dataset | Matrix, qid: Any = None) -> FloatArray:
-        """Scores (documents × models) of models that have other weights (models × terms) than this one.
+        """Scores (documents × models) of this model with other ``weights`` (models × terms).
 
-        The bits are those of ``predict`` for a model of the terms whose weight is not 0.
+        Bit-identical to ``predict`` of a model with the terms whose weight is not 0.
         """
-        matrix, columns = self.located(X)
+        matrix, columns = self.locate(X)
         prepare, rows_at_once = self._prepare(X, qid, matrix.shape[0])
         return _sums_of_models(matrix, columns, weights, prepare, rows_at_once) + self.intercept
 
     def folded(self) -> LinearModel:
-        """The same scores without normalisation: weights w/scale, and Σ w·centre/scale off the intercept."""
+        """Equivalent model without normalisation: weights w/scale, intercept minus Σ w·centre/scale."""
         normalisation = self.preparation.normalisation
         if normalisation.kind == "none":
             return self
         if normalisation.per_query:
             reason = (
-                f"normalisation {normalisation.kind!r} has its own scales for each query, which no weights "
-                "can express; fit with `normalise='z'` or `normalise='min_max'`"
+                f"normalisation {normalisation.kind!r} scales each query differently, so it cannot be folded "
+                "into the weights; fit with `normalise='z'` or `normalise='min_max'`"
             )
             raise DataError(None, None, reason)
         with np.errstate(over="ignore", invalid="ignore"):
             weights = self.weights / np.array(normalisation.scale)
             offset = float(np.sum(weights * np.array(normalisation.centre)))
         if not np.isfinite([*weights, offset]).all():
-            raise DataError(
-                None, None, "a weight divided by its scale is too large for a number; rescale the feature"
-            )
+            raise DataError(None, None, "a weight divided by its scale overflows; rescale the feature")
         terms = (replace(term, weight=float(w)) for term, w in zip(self.terms, weights, strict=True))
-        filling = replace(self.preparation, normalisation=NOT_NORMALISED)
-        return replace(self, terms=tuple(terms), intercept=self.intercept - offset, preparation=filling)
+        preparation = replace(self.preparation, normalisation=NOT_NORMALISED)
+        return replace(self, terms=tuple(terms), intercept=self.intercept - offset, preparation=preparation)
 
     def without_indicators(self) -> LinearModel:
-        """The same scores without the indicators whose features are in use: these get other fills.
+        """Equivalent model without the indicators of features in use, whose fill values change instead.
 
-        w·(x − c)/s with x filled by m, and u·(i − d)/t with i = 1 where x is missing, else 0: the second adds
-        u/t where x is missing, as a fill of m + (u/t)·(s/w) does, and −u·d/t everywhere.
+        In w·(x − c)/s with x filled by m, plus u·(i − d)/t with i = 1 where x is missing, else 0, the second
+        term adds u/t where x is missing, as a fill of m + (u/t)·(s/w) does, and −u·d/t everywhere.
         """
         missing, normalisation = self.preparation.missing, self.preparation.normalisation
-        place, weights = {name: j for j, name in enumerate(self.names)}, self.weights
-        folded = {i: of for i, of in missing.indicators.items() if of in place and weights[place[of]]}
+        index, weights = {name: j for j, name in enumerate(self.names)}, self.weights
+        folded = {
+            name: source
+            for name, source in missing.indicators.items()
+            if source in index and weights[index[source]]
+        }
         if not folded:
             return self
         centre, scale = (
@@ -386,17 +396,17 @@ class LinearModel(ModelInputs):
         )
         fills, per_unit, intercept = list(missing.means), weights / scale, self.intercept
         for name, source in folded.items():
-            i, j = place[name], place[source]
+            i, j = index[name], index[source]
             fills[j] += float(per_unit[i] / per_unit[j])
             intercept -= float(per_unit[i] * centre[i])
         terms = tuple(term for term in self.terms if term.name not in folded)
-        filling = replace(self.preparation, missing=replace(missing, means=tuple(fills)))
-        preparation = filling.of([term.name for term in terms])
+        preparation = replace(self.preparation, missing=replace(missing, means=tuple(fills)))
+        preparation = preparation.of([term.name for term in terms])
         return replace(self, terms=terms, intercept=intercept, preparation=preparation, card=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        entries = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+        entries = {"format": LINEAR_FORMAT, "format_version": LINEAR_FORMAT_VERSION, **asdict(self)}
         entries |= self.preparation.to_dict()
         if self.card is None:
             del entries["card"]
@@ -423,26 +433,26 @@ def linear_scores(
     columns: IntArray,
     weights: FloatArray,
     prepare: Prepare | None = None,
-    rows_at_once: int = ROWS_AT_ONCE,
+    rows_at_once: int = SCORING_BLOCK_ROWS,
 ) -> FloatArray:
-    """Σ_j weight_j · x_j over the given columns, added in their order, after ``prepare`` changed them.
+    """Σ_j weight_j · x_j over ``columns``, summed in their order, after ``prepare``.
 
-    Equal rows get equal scores to the last bit, wherever they are (a BLAS product does not promise that),
-    so that ties stay ties.
+    Equal rows get bit-identical scores wherever they are, so that ties stay ties; a BLAS product does not
+    guarantee that.
     """
     scores = np.empty(X.shape[0])
-    for rows, values, places in input_blocks(X, columns, prepare, rows_at_once):
-        weighted_sums(values, places, weights, scores[rows])
+    for rows, values, positions in input_blocks(X, columns, prepare, rows_at_once):
+        weighted_sums(values, positions, weights, scores[rows])
     return scores
 
 
 def linear_scores_of_models(X: Matrix, coefs: FloatArray) -> FloatArray:
-    """Scores (documents × models) of many models at once, given their weights (models × columns).
+    """Scores (documents × models) of models with weights ``coefs`` (models × columns).
 
-    A model's scores have the bits of :func:`linear_scores` with the columns whose weight is not 0.
+    Bit-identical to :func:`linear_scores` with the columns whose weight is not 0.
     """
     used = np.flatnonzero(coefs.any(axis=0))
-    return _sums_of_models(X, used, coefs[:, used], None, ROWS_AT_ONCE)
+    return _sums_of_models(X, used, coefs[:, used], None, SCORING_BLOCK_ROWS)
 
 
 def _sums_of_models(
@@ -451,56 +461,56 @@ def _sums_of_models(
     model, used = (np.ascontiguousarray(part) for part in np.nonzero(weights))
     starts = np.searchsorted(model, np.arange(len(weights) + 1))
     scores = np.empty((len(weights), X.shape[0]))
-    for rows, values, places in input_blocks(X, columns, prepare, rows_at_once):
-        weighted_sums_of_models(values, places, starts, used, weights[model, used], scores[:, rows])
+    for rows, values, positions in input_blocks(X, columns, prepare, rows_at_once):
+        weighted_sums_of_models(values, positions, starts, used, weights[model, used], scores[:, rows])
     return scores.T
 
 
-INFINITIES = {repr(number): number for number in (np.inf, -np.inf)}  # which JSON holds as text
+INFINITIES = {repr(number): number for number in (np.inf, -np.inf)}  # strings in JSON
 
 
-def as_settings(value: Any) -> Any:
-    """Parameters of a model as rankers take them: infinities are numbers again, not text."""
+def restore_infinities(value: Any) -> Any:
+    """Convert the strings that stand for infinities in model files back to numbers."""
     if isinstance(value, dict):
-        return {name: as_settings(one) for name, one in value.items()}
+        return {name: restore_infinities(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [as_settings(one) for one in value]
+        return [restore_infinities(one) for one in value]
     return INFINITIES.get(value, value) if isinstance(value, str) else value
 
 
 class FittedRanker(Protocol):
-    """A ranker that can say what it learned."""
+    """A fitted ranker, which can be converted to a model."""
 
     def to_model(self) -> Any: ...
 
 
-def model_of(given: Any) -> Any:
-    """The model of a fitted ranker; anything else as it is, except a pipeline."""
-    if hasattr(given, "steps"):
+def model_of(fitted: Any) -> Any:
+    """Return the model of a fitted ranker, and any other object unchanged; refuse a pipeline."""
+    if hasattr(fitted, "steps"):
         reason = (
-            f"a {type(given).__name__} changes features before its ranker gets them; give "
+            f"a {type(fitted).__name__} transforms features before its ranker gets them; pass "
             "rs.to_model(pipeline)"
         )
         raise DataError(None, None, reason)
-    return given.to_model() if hasattr(given, "to_model") and not isinstance(given, type) else given
+    return fitted.to_model() if hasattr(fitted, "to_model") and not isinstance(fitted, type) else fitted
 
 
-def linear_model(given: Any, reason: str) -> LinearModel:
-    """A linear model, or that of a fitted ranker; ``reason`` ends the sentence that refuses another one."""
-    model = model_of(given)
+def as_linear_model(fitted: Any, reason: str) -> LinearModel:
+    """Return a linear model, or that of a fitted ranker; ``reason`` completes the error message otherwise."""
+    model = model_of(fitted)
     if not isinstance(model, LinearModel):
         kind = getattr(model, "method", "") or type(model).__name__
         raise DataError(None, None, f"{kind} is not a linear model, {reason}")
     return model
 
 
-class Choice(TypedDict):
+class SelectionRecord(TypedDict):
     metric: str
     profile: str
 
 
 class LinearModelFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The content of a model file, in the order in which it is written."""
+    """Entries of a model file, in the order in which they are written."""
 
     format: str
     format_version: int
@@ -515,12 +525,12 @@ class LinearModelFile(msgspec.Struct, forbid_unknown_fields=True):
     data: dict[str, str]
     version: str
     missing: MissingPolicy | None
-    chosen_by: Choice | None
+    chosen_by: SelectionRecord | None
     card: Card | None = None
 
 
 class CertificateTexts(msgspec.Struct):
-    """The entries of a certificate that are not numbers; "inf" is the ℓ1 weight of a forbidden feature."""
+    """Non-numeric entries of a certificate; "inf" is the ℓ1 weight of a forbidden feature."""
 
     kind: str = ""
     family: str = ""
@@ -530,7 +540,7 @@ class CertificateTexts(msgspec.Struct):
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
-    """Read a file of a linear model; a damaged file or an unknown version is a ValueError."""
+    """Read the file of a linear model; raise ValueError if it is damaged or of an unknown version."""
     try:
         content = decode_json(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -543,19 +553,19 @@ def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
     if isinstance(content, dict) and content.get("format") == BOOSTED_FORMAT:
         reason = (
             f"{content.get('method') or 'the model'} is not linear, so it has no weight per feature; "
-            "evaluate, compare and rank take it, and read_model reads it"
+            "evaluate, compare and rank accept it, and read_model reads it"
         )
         raise DataError(source, None, reason)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DataError(source, None, f'not a ranksieve model (no "format": "{FORMAT}")')
-    if content.get("format_version") != FORMAT_VERSION:
+    if not isinstance(content, dict) or content.get("format") != LINEAR_FORMAT:
+        raise DataError(source, None, f'not a ranksieve model (no "format": "{LINEAR_FORMAT}")')
+    if content.get("format_version") != LINEAR_FORMAT_VERSION:
         version = content.get("format_version")
-        reason = f"has model format version {version!r}; this ranksieve reads {FORMAT_VERSION}"
+        reason = f"has model format version {version!r}; this ranksieve reads {LINEAR_FORMAT_VERSION}"
         raise DataError(source, None, reason)
     try:
-        entries = msgspec.structs.asdict(converted(content, LinearModelFile))
+        entries = msgspec.structs.asdict(convert_to(content, LinearModelFile))
         del entries["format"], entries["format_version"]
-        missing, normalisation = entries.pop("missing") or KEPT, entries.pop("normalisation")
+        missing, normalisation = entries.pop("missing") or KEEP_MISSING, entries.pop("normalisation")
         preparation = Preparation(missing, normalisation or NOT_NORMALISED)
         model = LinearModel(**entries, preparation=preparation)
         check_entries(content, model.to_dict())
@@ -573,13 +583,13 @@ def _check(model: LinearModel) -> None:
     if model.card is not None:
         model.card.check(dict(zip(model.names, model.weights.tolist(), strict=True)))
         if model.intercept or model.preparation.normalisation.learns:
-            raise DataError(None, None, "a card has no intercept and no scales beside its units")
+            raise DataError(None, None, "a card has neither an intercept nor scales besides its units")
 
 
 def check_entries(content: Mapping[str, Any], written: Mapping[str, Any]) -> None:
-    """Refuse a file whose objects have other entries than those that are written for its model."""
-    for name, value in plain(written).items():
-        stated = plain(content[name])
+    """Raise DataError if an object in the file has other entries than those written for its model."""
+    for name, value in to_plain(written).items():
+        stated = to_plain(content[name])
         if stated == value:
             continue
         entries = [set(one) if isinstance(one, dict) else set() for one in (stated, value)]
@@ -590,9 +600,9 @@ def check_entries(content: Mapping[str, Any], written: Mapping[str, Any]) -> Non
 
 
 def check_features(model: ModelInputs, columns: Collection[Any]) -> None:
-    """Refuse features that a model of its width cannot have; ``columns`` must be as many as its features."""
-    if not 0 < model.n_features <= MOST_FEATURES:
-        raise DataError(None, None, f"n_features is {model.n_features}; expected 1 to {MOST_FEATURES}")
+    """Raise DataError for invalid or repeated features; ``columns`` identify the columns in use."""
+    if not 0 < model.n_features <= MAX_COLUMNS:
+        raise DataError(None, None, f"n_features is {model.n_features}; expected 1 to {MAX_COLUMNS}")
     if any(not 0 <= index < model.n_features for index in model.columns):
         raise DataError(None, None, f"a feature index is outside 0..{model.n_features - 1}")
     if len(set(columns)) < len(model.columns) or len(set(model.names)) < len(model.names):
@@ -600,16 +610,16 @@ def check_features(model: ModelInputs, columns: Collection[Any]) -> None:
     for what in ("normalisation", "missing"):
         step = getattr(model.preparation, what)
         if list(step.features) != (model.names if step.learns else []):
-            raise DataError(None, None, f"{what} is not that of the model's features")
+            raise DataError(None, None, f"{what} has other features than the model")
 
 
 def _check_certificate(certificate: Mapping[str, Any]) -> None:
-    texts = converted(certificate, CertificateTexts, "certificate")
-    if texts.kind in KINDS:
+    texts = convert_to(certificate, CertificateTexts, "certificate")
+    if texts.kind in CERTIFICATE_KINDS:
         numbers = {n: value for n, value in certificate.items() if n not in texts.__struct_fields__}
-        converted(numbers, dict[str, Finite], "certificate")
+        convert_to(numbers, dict[str, Finite], "certificate")
 
 
 def nonzero_weights(coef: FloatArray, names: Sequence[str]) -> dict[str, float]:
-    """Nonzero weights by feature name, as files of results and pages hold them."""
+    """Nonzero weights by feature name."""
     return {names[j]: float(coef[j]) for j in np.flatnonzero(coef).tolist()}

@@ -1,4 +1,4 @@
-"""RankLib model files: ``## NAME``, free ``##`` lines, then the model; lines of numbers, or trees in XML."""
+"""RankLib model files: ``## NAME``, ``##`` comments, then the model as lines of numbers or XML trees."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from ranksieve.model.score_functions import (
     Network,
     ScoreFunction,
     Scorer,
-    Stumps,
+    StumpSum,
     Tree,
     TreeBuilder,
     WeightedSum,
-    linear_model,
+    linear_model_from_weights,
 )
 
-HEADER = "##"
-LONGEST_TITLE = 40
+RANKLIB_PREFIX = "##"
+MAX_TITLE_LENGTH = 40
 ROOT = "forest"
 SIDES = ("left", "right")
-Place: TypeAlias = tuple[str, int | None]
-"""A file and the number of a line, if it is known."""
+Location: TypeAlias = tuple[str, int | None]
+"""File name and, if known, line number."""
 
 
 def read_ranklib(text: str, name: str, feature_names: Sequence[str] | None) -> Scorer:
-    """A RankLib model; the first line tells the ranker."""
-    title = text.split("\n", 1)[0].removeprefix(HEADER).strip()[:LONGEST_TITLE]
+    """Read a RankLib model; the first line names the ranker."""
+    title = text.split("\n", 1)[0].removeprefix(RANKLIB_PREFIX).strip()[:MAX_TITLE_LENGTH]
     try:
         read = lookup(RANKERS, title.lower(), "ranker")
     except ValueError as error:
         raise DataError(name, 1, str(error)) from None
-    return read(Source(text, name, f"RankLib {title}", feature_names))
+    return read(RankLibSource(text, name, f"RankLib {title}", feature_names))
 
 
 @dataclass(frozen=True)
-class Source:
-    """A model file: text, name for messages, the ranker's name, and the names of the columns."""
+class RankLibSource:
+    """Text of a model file, its name for messages, the ranker's name, and the names of the columns."""
 
     text: str
     name: str
@@ -57,36 +57,35 @@ class Source:
     feature_names: Sequence[str] | None
 
     @cached_property
-    def lines(self) -> list[tuple[Place, str]]:
-        """(place, line) below the header, without comments at the end of a line."""
-        pairs = ((place, line.partition("#")[0]) for place, line in content_lines(self.text, self.name))
-        return [(place, line) for place, line in pairs if line]
+    def lines(self) -> list[tuple[Location, str]]:
+        """(location, line) below the header, without trailing comments."""
+        pairs = ((location, line.partition("#")[0]) for location, line in content_lines(self.text, self.name))
+        return [(location, line) for location, line in pairs if line]
 
-    def line(self, number: int) -> tuple[Place, str]:
-        """The line of that number (from 0) below the header."""
+    def line(self, number: int) -> tuple[Location, str]:
+        """Line ``number`` (from 0) below the header, with its location."""
         if number >= len(self.lines):
-            raise DataError(self.name, None, f"the {self.method} model breaks off; write the file again")
+            raise DataError(self.name, None, f"the {self.method} model is truncated; write the file again")
         return self.lines[number]
 
     def linear(self, weights: dict[int, float], intercept: float = 0.0) -> Scorer:
-        """The linear model of weights by feature number (from 1)."""
+        """Make a linear model from weights by feature number (from 1)."""
         dense = np.zeros(max(weights, default=0))
         for feature, weight in weights.items():
             dense[feature - 1] = weight
-        return linear_model(dense, self.method, self.feature_names, intercept)
+        return linear_model_from_weights(dense, self.method, self.feature_names, intercept)
 
-    def other(self, function: ScoreFunction) -> Scorer:
-        """A model that is not linear."""
+    def nonlinear(self, function: ScoreFunction) -> Scorer:
         return ForeignModel(function, self.method, max(function.n_features, len(self.feature_names or ())))
 
 
-def whole(word: str, place: Place, what: str, least: int) -> int:
-    """A whole number from ``least`` to the largest number of a feature."""
+def parse_integer(word: str, location: Location, what: str, least: int) -> int:
+    """Parse an integer from ``least`` to the largest feature number."""
     digits = word.lstrip("0") or word[:1]
-    number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < LONGEST_TITLE else -1
+    number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < MAX_TITLE_LENGTH else -1
     if not least <= number <= LARGEST_INDEX:
         raise DataError(
-            *place, f"the {what} is {word[:40]!r}; expected an integer from {least} to {LARGEST_INDEX}"
+            *location, f"the {what} is {word[:40]!r}; expected an integer from {least} to {LARGEST_INDEX}"
         )
     return number
 
@@ -94,77 +93,81 @@ def whole(word: str, place: Place, what: str, least: int) -> int:
 # Lines of numbers
 
 
-def _weighted_features(source: Source) -> Scorer:
-    """``feature:weight …``; a feature that comes twice, as in AdaRank's rounds, adds up."""
+def _weighted_features(source: RankLibSource) -> Scorer:
+    """``feature:weight …``; weights of a repeated feature, as in AdaRank's rounds, are added."""
     return source.linear(_weights(source, least=1))
 
 
-def _linear_regression(source: Source) -> Scorer:
+def _linear_regression(source: RankLibSource) -> Scorer:
     """``0:constant feature:weight …``.
 
-    RankLib writes the first feature's weight in the place of the constant, and the constant as the weight
-    of the last feature. What it reads back, and what we read, is what the file says.
+    RankLib writes the first feature's weight as the constant, and the constant as the weight of the last
+    feature. It reads the file back literally, and so do we.
     """
     weights = _weights(source, least=0)
     intercept = weights.pop(0, 0.0)
     return source.linear(weights, intercept)
 
 
-def _weights(source: Source, least: int) -> dict[int, float]:
+def _weights(source: RankLibSource, least: int) -> dict[int, float]:
     weights: dict[int, float] = {}
-    place, line = source.line(0)
+    location, line = source.line(0)
     for pair in line.split():
         feature, _, weight = pair.partition(":")
-        number = whole(feature, place, "feature number", least)
-        weights[number] = weights.get(number, 0.0) + finite_number(weight, place, f"weight of {feature}")
+        number = parse_integer(feature, location, "feature number", least)
+        weights[number] = weights.get(number, 0.0) + finite_number(weight, location, f"weight of {feature}")
     return weights
 
 
-def _rank_boost(source: Source) -> Scorer:
+def _rank_boost(source: RankLibSource) -> Scorer:
     """``feature:threshold:weight …``: Σ weight · [x > threshold]."""
-    place, line = source.line(0)
-    rounds = [_round(triple, place) for triple in line.split()]
+    location, line = source.line(0)
+    rounds = [_round(triple, location) for triple in line.split()]
     feature, threshold, weight = (np.array(column) for column in zip(*rounds, strict=True))
-    return source.other(Stumps(feature, threshold, weight))
+    return source.nonlinear(StumpSum(feature, threshold, weight))
 
 
-def _round(triple: str, place: Place) -> tuple[int, float, float]:
+def _round(triple: str, location: Location) -> tuple[int, float, float]:
     parts = triple.split(":")
     if len(parts) != 3:
-        raise DataError(*place, f"{triple[:40]!r} is not a weak ranker; expected feature:threshold:weight")
-    feature = whole(parts[0], place, "feature number", 1) - 1
-    return feature, finite_number(parts[1], place, "threshold"), finite_number(parts[2], place, "weight")
+        raise DataError(*location, f"{triple[:40]!r} is not a weak ranker; expected feature:threshold:weight")
+    feature = parse_integer(parts[0], location, "feature number", 1) - 1
+    return (
+        feature,
+        finite_number(parts[1], location, "threshold"),
+        finite_number(parts[2], location, "weight"),
+    )
 
 
 # Neural networks: RankNet, LambdaRank, ListNet
 
 
-def _network(source: Source) -> Scorer:
+def _network(source: RankLibSource) -> Scorer:
     """Feature numbers; the number of hidden layers; their sizes; then ``layer neuron weight …``.
 
-    The weights of a neuron lead to the next layer. The last input neuron is the bias, whose weights lead to
-    all neurons of all layers. Without a hidden layer the score σ(w·x + b) ranks like w·x + b, which is
-    what we keep.
+    The weights of a neuron connect it to the next layer. The last input neuron is the bias, which is
+    connected to all neurons of all layers. Without a hidden layer, σ(w·x + b) ranks like w·x + b, so the
+    model becomes linear.
     """
-    place, line = source.line(0)
-    features = [whole(word, place, "feature number", 1) for word in line.split()]
+    location, line = source.line(0)
+    features = [parse_integer(word, location, "feature number", 1) for word in line.split()]
     if len(set(features)) < len(features):
-        raise DataError(*place, "a feature occurs twice among the inputs; write the file again")
+        raise DataError(*location, "an input feature occurs twice; write the file again")
     n_hidden = _size(source, 1, "number of hidden layers", least=0)
     hidden = [_size(source, 2 + k, "number of neurons", least=1) for k in range(n_hidden)]
     weights, biases = _layers(source, 2 + n_hidden, [len(features), *hidden, 1])
     if not hidden:
         return source.linear(dict(zip(features, weights[0][:, 0].tolist(), strict=True)), float(biases[0][0]))
-    return source.other(Network(np.array(features) - 1, weights, biases))
+    return source.nonlinear(Network(np.array(features) - 1, weights, biases))
 
 
-def _size(source: Source, number: int, what: str, least: int) -> int:
-    place, line = source.line(number)
-    return whole(line.strip(), place, what, least)
+def _size(source: RankLibSource, number: int, what: str, least: int) -> int:
+    location, line = source.line(number)
+    return parse_integer(line.strip(), location, what, least)
 
 
 def _layers(
-    source: Source, start: int, sizes: list[int]
+    source: RankLibSource, start: int, sizes: list[int]
 ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
     """Weights (from × to) and biases of each layer."""
     neurons = ((layer, j) for layer in range(len(sizes) - 1) for j in range(sizes[layer] + (layer == 0)))
@@ -177,95 +180,99 @@ def _layers(
     return tuple(weights), tuple(np.split(np.array(links[bias]), np.cumsum(sizes[1:-1])))
 
 
-def _links(source: Source, number: int, neuron: tuple[int, int], n_links: int) -> list[float]:
-    place, line = source.line(number)
+def _links(source: RankLibSource, number: int, neuron: tuple[int, int], n_links: int) -> list[float]:
+    location, line = source.line(number)
     words = line.split()
     if words[:2] != [str(part) for part in neuron] or len(words) != n_links + 2:
         raise DataError(
-            *place,
-            f"{line[:40]!r} should give the {n_links} weights of neuron {neuron[1]} of layer "
-            f"{neuron[0]}; expected: layer neuron weight …",
+            *location,
+            f"expected layer, neuron and the {n_links} weights of neuron {neuron[1]} of layer {neuron[0]}, "
+            f"got {line[:40]!r}",
         )
-    return [finite_number(word, place, "weight") for word in words[2:]]
+    return [finite_number(word, location, "weight") for word in words[2:]]
 
 
 # Trees: MART, LambdaMART and Random Forests, in XML
 
 
-def _boosted(source: Source) -> Scorer:
-    """One ensemble: Σ weight · tree, rounded to float32 after each addition as RankLib does."""
+def _boosted(source: RankLibSource) -> Scorer:
+    """One ensemble: Σ weight · tree, rounded to float32 after each addition, as in RankLib."""
     ensembles = _ensembles(source)
     if len(ensembles) > 1:
         raise DataError(source.name, None, f"a {source.method} model has one ensemble, not {len(ensembles)}")
-    return source.other(ensembles[0])
+    return source.nonlinear(ensembles[0])
 
 
-def _bags(source: Source) -> Scorer:
+def _bags(source: RankLibSource) -> Scorer:
     """The mean of the ensembles of all bags."""
     bags = _ensembles(source)
-    return source.other(WeightedSum.plain(bags, divisor=len(bags)))
+    return source.nonlinear(WeightedSum.plain(bags, divisor=len(bags)))
 
 
-def _ensembles(source: Source) -> list[WeightedSum]:
-    """The first header line becomes a root around them, so lines keep their numbers."""
-    lines = ["" if line.startswith(HEADER) else line for line in source.text.split("\n")]
+def _ensembles(source: RankLibSource) -> list[WeightedSum]:
+    """Parse the XML; the root element replaces the first header line, so that line numbers stay correct."""
+    lines = ["" if line.startswith(RANKLIB_PREFIX) else line for line in source.text.split("\n")]
     try:
         forest = ElementTree.fromstring("\n".join([f"<{ROOT}>", *lines[1:], f"</{ROOT}>"]))
     except ElementTree.ParseError as error:
         reason = expat.errors.messages[error.code]
         raise DataError(source.name, error.position[0], f"damaged XML ({reason})") from None
-    ensembles, place = list[WeightedSum](), (source.name, None)
-    for ensemble in _parts(forest, "ensemble", place):
-        trees = _parts(ensemble, "tree", place)
-        weights = tuple(_single(tree.get("weight"), place, "weight of the tree") for tree in trees)
-        functions = tuple(_tree(tree, place) for tree in trees)
+    ensembles, location = list[WeightedSum](), (source.name, None)
+    for ensemble in _parts(forest, "ensemble", location):
+        trees = _parts(ensemble, "tree", location)
+        weights = tuple(_float32(tree.get("weight"), location, "weight of the tree") for tree in trees)
+        functions = tuple(_tree(tree, location) for tree in trees)
         ensembles.append(WeightedSum(functions, weights, dtype=np.float32))
     return ensembles
 
 
-def _parts(element: Element, tag: str, place: Place) -> list[Element]:
-    """What is inside, at least one and all of one kind."""
+def _parts(element: Element, tag: str, location: Location) -> list[Element]:
+    """Children of an element: at least one, all with the same tag."""
     for part in element:
         if part.tag != tag:
-            raise DataError(*place, f"<{part.tag[:40]}> cannot be inside <{element.tag}> of a RankLib model")
+            raise DataError(
+                *location, f"<{part.tag[:40]}> cannot be inside <{element.tag}> of a RankLib model"
+            )
     if not len(element):
-        raise DataError(*place, f"the {element.tag} has no {tag}; write the file again")
+        raise DataError(*location, f"the {element.tag} has no {tag}; write the file again")
     return list(element)
 
 
-def _tree(element: Element, place: Place) -> Tree:
-    """A split holds either ``output``, or ``feature``, ``threshold`` and two splits, the left one first."""
-    root, *others = _parts(element, "split", place)
+def _tree(element: Element, location: Location) -> Tree:
+    """A split has either ``output``, or ``feature``, ``threshold`` and two splits, the left one first."""
+    root, *others = _parts(element, "split", location)
     if others:
-        raise DataError(*place, "a tree has more than one split at its root")
-    builder, waiting = TreeBuilder(), list[tuple[Element, int | None]]([(root, None)])
-    while waiting:
-        split, parent = waiting.pop()
-        node, below = builder.node(parent), split.findall("split")
+        raise DataError(*location, "a tree has more than one split at its root")
+    builder, stack = TreeBuilder(), list[tuple[Element, int | None]]([(root, None)])
+    while stack:
+        split, parent = stack.pop()
+        node, children = builder.node(parent), split.findall("split")
         texts = {part.tag: part.text for part in split if part.tag != "split"}
-        sides = tuple(part.get("pos", side) for part, side in zip(below, SIDES, strict=False))
-        if texts.keys() == {"output"} and not below:
-            builder.number[node] = _single(texts["output"], place, "output")
-        elif texts.keys() == {"feature", "threshold"} and len(below) == 2 and sides == SIDES:
-            builder.feature[node] = whole((texts["feature"] or "").strip(), place, "feature number", 1) - 1
-            builder.number[node] = _single(texts["threshold"], place, "threshold")
-            waiting += [(below[1], node), (below[0], node)]
+        sides = tuple(part.get("pos", side) for part, side in zip(children, SIDES, strict=False))
+        if texts.keys() == {"output"} and not children:
+            builder.number[node] = _float32(texts["output"], location, "output")
+        elif texts.keys() == {"feature", "threshold"} and len(children) == 2 and sides == SIDES:
+            builder.feature[node] = (
+                parse_integer((texts["feature"] or "").strip(), location, "feature number", 1) - 1
+            )
+            builder.number[node] = _float32(texts["threshold"], location, "threshold")
+            stack += [(children[1], node), (children[0], node)]
         else:
             reason = "a split needs either an output, or a feature, a threshold, a left and a right split"
-            raise DataError(*place, reason)
+            raise DataError(*location, reason)
     return builder.tree()
 
 
-def _single(text: str | None, place: Place, what: str) -> float:
-    """A number as float32."""
+def _float32(text: str | None, location: Location, what: str) -> float:
+    """Parse a number and round it to float32."""
     with np.errstate(over="ignore"):
-        rounded = float(np.float32(finite_number((text or "").strip(), place, what)))
+        rounded = float(np.float32(finite_number((text or "").strip(), location, what)))
     if math.isinf(rounded):
-        raise DataError(*place, f"the {what} is {text}, which is too large for 32-bit numbers")
+        raise DataError(*location, f"the {what} is {text}, too large for 32-bit numbers")
     return rounded
 
 
-RANKERS: dict[str, Callable[[Source], Scorer]] = {
+RANKERS: dict[str, Callable[[RankLibSource], Scorer]] = {
     "coordinate ascent": _weighted_features,
     "adarank": _weighted_features,
     "linear regression": _linear_regression,

@@ -1,4 +1,4 @@
-"""Models of other programs: what they compute, behind the interface of ours."""
+"""Score functions of models of other programs, with the interface of our own models."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.inputs import as_matrix, numbered_names
 from ranksieve.data.matrix import value_blocks
-from ranksieve.errors import DataError, shortened
+from ranksieve.errors import DataError, short_list
 from ranksieve.model.linear import LinearModel, Term
 from ranksieve.prepare import MissingPolicy, Preparation
 
 Features: TypeAlias = NDArray[np.floating[Any]]
-ROWS_AT_ONCE = 4096
 ZERO = MissingPolicy("zero")
 LEAF = -1
-LARGEST_ZERO = 1e-35  # LightGBM's
-SAME = "give the features that it was trained on, in the same order"
+LARGEST_ZERO = 1e-35  # LightGBM treats smaller values as 0
+SAME_FEATURES = "pass the features that it was trained on, in the same order"
 
 
 class Scorer(Protocol):
@@ -44,10 +43,10 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ForeignModel:
-    """A model of another program that is not linear; columns are taken by position.
+    """A nonlinear model of another program; columns are matched by position.
 
-    Features are read as float32, as RankLib and fastrank do: a threshold that equals a feature value then
-    splits as it did in training. What is missing counts 0, as in those programs.
+    Features are read as float32, as in RankLib and fastrank, so that a value equal to a threshold goes to the
+    same side as in training. Missing values are 0, as in those programs.
     """
 
     function: ScoreFunction
@@ -61,65 +60,69 @@ class ForeignModel:
         """Scores in row order."""
         matrix, names = (X.X, X.feature_names) if isinstance(X, Dataset) else as_matrix(X)
         scores, columns = np.empty(matrix.shape[0]), self._columns(matrix.shape[1], names)
-        for rows, values, _ in value_blocks(matrix, columns, ROWS_AT_ONCE, own=True):
+        for rows, values, _ in value_blocks(matrix, columns, 4096, copy=True):
             with np.errstate(over="ignore", invalid="ignore"):
-                known = values.astype(self.dtype)
+                features = values.astype(self.dtype)
                 if self.missing is not None:
-                    known = np.nan_to_num(known, nan=0.0, posinf=np.inf, neginf=-np.inf)
-                scores[rows] = self.function.scores(known)
+                    features = np.nan_to_num(features, nan=0.0, posinf=np.inf, neginf=-np.inf)
+                scores[rows] = self.function.scores(features)
         return scores
 
     def _columns(self, width: int, names: Sequence[str] | None) -> IntArray:
-        """The columns of the data that are the model's features, in its order."""
+        """Columns of the model's features in the data, in the order of the model."""
         needed = self.function.n_features
         if width < needed:
-            reason = f"the {self.method} model uses feature {needed}, but the data have only {width}; {SAME}"
+            reason = (
+                f"the {self.method} model uses feature {needed}, but the data have only {width}; "
+                f"{SAME_FEATURES}"
+            )
             raise DataError(None, None, reason)
         return np.arange(needed)
 
 
 @dataclass(frozen=True, eq=False)
 class BoosterModel(ForeignModel):
-    """A model of LightGBM or XGBoost, in which a missing value is NaN and goes its own way.
+    """A LightGBM or XGBoost model, whose splits have a default direction for missing values (NaN).
 
-    ``names`` are the features that it was trained on, empty if it does not name them. They are looked up by
-    name in the data; where either has no names of its own, by position.
+    ``names`` are the features that it was trained on, empty if the model has no names. Columns are matched by
+    name, or by position if the model or the data have no names.
     """
 
     missing: None = None
     names: tuple[str, ...] = ()
 
     def _columns(self, width: int, names: Sequence[str] | None) -> IntArray:
-        place = {name.replace(" ", "_"): column for column, name in enumerate(names or ())}  # LightGBM's way
-        place |= {name: column for column, name in enumerate(names or ())}
-        lacking = [name for name in self.names if name not in place]
+        index = {name.replace(" ", "_"): column for column, name in enumerate(names or ())}  # as in LightGBM
+        index |= {name: column for column, name in enumerate(names or ())}
+        lacking = [name for name in self.names if name not in index]
         if self.names and not lacking:
-            return np.array([place[name] for name in self.names])
+            return np.array([index[name] for name in self.names])
         if self.names and names is not None and tuple(names) != numbered_names(width):
             reason = (
                 f"the data lack {len(lacking)} of the features of the {self.method} model: "
-                f"{shortened(lacking, 10)}; give both the same feature names"
+                f"{short_list(lacking, 10)}; use the same feature names in both"
             )
             raise DataError(None, None, reason)
         if width != self.n_features:
             reason = (
                 f"the {self.method} model was trained on {self.n_features} features, but the data have "
-                f"{width}; {SAME}"
+                f"{width}; {SAME_FEATURES}"
             )
             raise DataError(None, None, reason)
         return np.arange(width)
 
 
-def linear_model(
+def linear_model_from_weights(
     weights: FloatArray, method: str, names: Sequence[str] | None, intercept: float = 0.0
 ) -> LinearModel:
-    """A LinearModel of the weights of columns 0, 1, … with these names; by default f1, f2, …"""
+    """Make a LinearModel from the weights of columns 0, 1, …, by default named f1, f2, …"""
     n_features, names = max(len(weights), len(names or ())), names or ()
     numbered = all(name == f"f{j}" for j, name in enumerate(names, start=1))
     used = np.flatnonzero(weights).tolist()
     if used and used[-1] >= len(names) and not numbered:
         reason = (
-            f"the {method} model uses feature {used[-1] + 1}, but the data have only {len(names)}; {SAME}"
+            f"the {method} model uses feature {used[-1] + 1}, but the data have only {len(names)}; "
+            f"{SAME_FEATURES}"
         )
         raise DataError(None, None, reason)
     terms = tuple(Term(f"f{j + 1}" if numbered else names[j], j, float(weights[j])) for j in used)
@@ -127,7 +130,7 @@ def linear_model(
 
 
 class ScoreFunction(Protocol):
-    """What a model computes: the scores of rows, from the first ``n_features`` columns."""
+    """Computes the scores of rows from their first ``n_features`` columns."""
 
     @property
     def n_features(self) -> int: ...
@@ -139,8 +142,9 @@ class ScoreFunction(Protocol):
 class Tree:
     """A regression tree: at node i go left if x[feature_i] ≤ threshold_i, else right; a leaf has a value.
 
-    Node 0 is the root; a leaf has the feature −1. ``nan_left`` and ``zero_left`` tell for each split where a
-    missing value and a 0 go, if not by the threshold; ``categories`` the values that go left at some splits.
+    Node 0 is the root; a leaf has the feature −1. ``nan_left`` and ``zero_left`` are the directions of
+    missing values and zeros at each split, if not given by the threshold; ``categories`` holds the values
+    that go left at categorical splits.
     """
 
     feature: IntArray
@@ -154,7 +158,6 @@ class Tree:
 
     @classmethod
     def leaf(cls, value: float) -> Tree:
-        """One leaf."""
         none = np.zeros(1, dtype=np.int64)
         return cls(none + LEAF, np.zeros(1), none, none, np.array([value]))
 
@@ -166,9 +169,9 @@ class Tree:
         node = np.zeros(len(X), dtype=np.int64)
         rows = np.flatnonzero(self.feature[node] != LEAF)
         while len(rows):
-            here = node[rows]
-            x = X[rows, self.feature[here]]
-            node[rows] = np.where(self._goes_left(x, here), self.left[here], self.right[here])
+            current = node[rows]
+            x = X[rows, self.feature[current]]
+            node[rows] = np.where(self._goes_left(x, current), self.left[current], self.right[current])
             rows = rows[self.feature[node[rows]] != LEAF]
         return np.asarray(self.value[node])
 
@@ -186,7 +189,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Stumps:
+class StumpSum:
     """Σ_t weight_t · [x[feature_t] > threshold_t]."""
 
     feature: IntArray
@@ -223,7 +226,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Layers of logistic neurons: σ(input · weights + bias), the inputs being the columns ``feature``."""
+    """Layers of logistic neurons, σ(input · weights + bias); the inputs are the columns ``feature``."""
 
     feature: IntArray
     weights: tuple[FloatArray, ...]
@@ -269,14 +272,14 @@ class WeightedSum:
 
 @dataclass
 class TreeBuilder:
-    """Nodes in the order they are added; the first is the root."""
+    """Collects the nodes of a tree; the first one added is the root."""
 
     feature: list[int] = field(default_factory=list)
     number: list[float] = field(default_factory=list)
     children: list[list[int]] = field(default_factory=list)
 
     def node(self, parent: int | None) -> int:
-        """Add a node below ``parent``, left before right."""
+        """Add a child of ``parent``, the left one first, and return its index."""
         self.feature.append(LEAF)
         self.number.append(math.nan)
         self.children.append([])
@@ -285,7 +288,7 @@ class TreeBuilder:
         return len(self.feature) - 1
 
     def tree(self) -> Tree:
-        """The finished tree: ``number`` is the threshold of a split and the value of a leaf."""
+        """Build the tree; ``number`` is the threshold of a split or the value of a leaf."""
         number = np.array(self.number)
         pairs = np.array([children or [0, 0] for children in self.children], dtype=np.int64)
         return Tree(np.array(self.feature), number, pairs[:, 0], pairs[:, 1], number)

@@ -1,4 +1,4 @@
-"""Penalties on weights. One file and one line here adds a penalty."""
+"""Penalties on weights. To add a penalty, write a file and add a line to PENALTIES."""
 
 from __future__ import annotations
 

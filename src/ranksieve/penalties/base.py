@@ -1,4 +1,4 @@
-"""What every penalty gives to solvers and certificates."""
+"""The interface of penalties, and duality gaps."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Slopes:
         return np.asarray((above - below) / (1.0 + step * self.ridge))
 
     def facing(self, g: FloatArray) -> FloatArray:
-        """The slope that a weight at zero meets when it follows −g: up where g < 0, else down."""
+        """Slope of the penalty at zero in the direction −g: up where g < 0, else down."""
         return np.where(g < 0, self.up, self.down)
 
     def violation(self, w: FloatArray, g: FloatArray) -> FloatArray:
-        """Distance of 0 from g_j + ∂penalty_j(w_j), per feature: 0 at the optimum."""
+        """Distance of 0 from g_j + ∂penalty_j(w_j) per feature; 0 at the optimum."""
         at_zero = np.maximum(0.0, np.maximum(-g - self.up, g - self.down))
         inside = np.abs(g + np.where(w > 0, self.up, -self.down) + self.ridge * w)
         return np.where(w == 0, at_zero, inside)
@@ -54,24 +54,24 @@ class Slopes:
         return scale
 
     def excess(self, g: FloatArray, error: FloatArray | float = 0.0) -> float:
-        """Σ_j max(0, |g_j| − slope_j)²: what the ridge term pays for in the dual; g known up to ``error``."""
+        """Σ_j max(0, |g_j| − slope_j)², the cost of the ridge term in the dual; g has the given ``error``."""
         over = np.maximum(g + error - self.down, error - g - self.up)
         return float(np.sum(np.maximum(0.0, over) ** 2))
 
     def undecided(self, g: FloatArray, error: FloatArray) -> BoolArray:
-        """Unpenalised features, with a slope of 0, whose gradient is 0 up to ``error`` but not proven 0."""
+        """Unpenalised features (slope 0) whose gradient is 0 up to ``error``, but not proven to be 0."""
         return np.asarray((np.minimum(self.up, self.down) == 0) & (np.abs(g) <= error) & (error > 0))
 
     def without_penalty_on(self, columns: BoolArray) -> Slopes:
-        """The same, but any gradient is feasible for some features."""
+        """Slopes for which any gradient of these features is feasible."""
         return replace(self, up=np.where(columns, np.inf, self.up), down=np.where(columns, np.inf, self.down))
 
 
 class Penalty(Protocol):
-    """A penalty on weights, or a set that they must stay in.
+    """A penalty on weights, or a constraint set.
 
-    ``offers`` names what solvers may ask for: "prox", "slopes", "quadratic" (a matrix), "ball" (a constraint
-    with vertices), "concave" (weights of the ℓ1 that touches it).
+    ``offers`` names the capabilities that solvers may need: "prox", "slopes", "quadratic" (a matrix), "ball"
+    (a constraint set with vertices), "concave" (weights of the tangent ℓ1 penalty).
     """
 
     @property
@@ -84,11 +84,11 @@ class Penalty(Protocol):
         """The penalty at ``w``."""
 
     def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
-        """A bound of f + penalty at the point less its minimum, g the gradient of f there; NaN if none."""
+        """Upper bound on f + penalty minus its minimum, g the gradient of f at the point; NaN if unknown."""
 
 
 class ScaledPenalty(Penalty, Protocol):
-    """A penalty that has a strength."""
+    """A penalty with a strength ``alpha``."""
 
     @property
     def alpha(self) -> float: ...
@@ -98,13 +98,13 @@ class ScaledPenalty(Penalty, Protocol):
 
 
 class SlopedPenalty(ScaledPenalty, Protocol):
-    """A penalty that the Newton solver and the path can take."""
+    """A penalty for the proximal Newton solver and the path."""
 
     def prox(self, w: FloatArray, step: float) -> FloatArray:
         """argmin_z ½‖z − w‖² + step·penalty(z)."""
 
     def slopes(self, n_features: int) -> Slopes:
-        """Its slopes at zero and its ridge."""
+        """Slopes at zero, and ridge."""
 
     def alpha_max(self, g: FloatArray) -> float:
         """The smallest strength at which w = 0 is optimal, given the gradient ``g`` there."""
@@ -112,7 +112,7 @@ class SlopedPenalty(ScaledPenalty, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Sloped:
-    """A penalty that its slopes describe completely."""
+    """A penalty defined by its slopes and ridge."""
 
     alpha: float = 1.0
     offers: ClassVar[frozenset[str]] = frozenset({"prox", "slopes"})
@@ -137,14 +137,15 @@ class Sloped:
 
 
 def duality_gap(objective: Any, slopes: Slopes, point: Any, g: FloatArray) -> tuple[float, float]:
-    """(F, F − D) for F = f(w) + penalty(w), g the gradient of f: a proof of how far F can still fall.
+    """(F, F − D) for F = f(w) + penalty(w) and g the gradient of f: a proven bound on F minus its minimum.
 
-    The dual point is that of the current hinge values, shrunk by c ≤ 1 until |c·g_j| ≤ slope_j for every
-    feature. With a ridge μ the unshrunk point is feasible too and pays Σ_j max(0, |g_j| − slope_j)²/(2μ).
+    The dual point is given by the current hinge values, scaled by c ≤ 1 such that |c·g_j| ≤ slope_j for every
+    feature. With a ridge μ, the point with c = 1 is feasible too, at the cost Σ_j max(0, |g_j| −
+    slope_j)²/(2μ).
 
-    Every |g_j| counts with its rounding error on top, and the gap includes that of the objective, so that no
-    gap is claimed which rounding could have made. Without a ridge an unpenalised feature, slope 0, needs
-    g_j = 0, which rounding hides: its optimal weight is bounded, and c·|g_j| times that bound is paid.
+    Every |g_j| is increased by its rounding error, and the gap includes the rounding error of the objective,
+    so the bound holds in spite of rounding. Without a ridge, an unpenalised feature (slope 0) needs g_j = 0,
+    which rounding hides: c·|g_j| times a bound on its optimal weight is added instead.
     """
     primal, error = point.value + slopes.value(point.w), objective.gradient_error(point)
     dual = objective.dual(point, slopes.dual_scale(g, error))
@@ -159,16 +160,16 @@ def duality_gap(objective: Any, slopes: Slopes, point: Any, g: FloatArray) -> tu
     return primal, float(np.maximum(0.0, primal - dual)) + objective.value_error(point)
 
 
-CUT_STEP = 2.0**-10  # of a step that moves the gradient, as a share of √(F·curvature)
+CUT_STEP = 2.0**-10  # size of a step for a cut, relative to √(F·curvature)
 
 
 def _largest_moves(objective: Any, others: Slopes, point: Any, primal: float, free: BoolArray) -> FloatArray:
-    """A bound of |w*_j − w_j| for each free feature j and every optimum w*; infinite if none is proven.
+    """Upper bound on |w*_j − w_j| for each free feature j and every optimum w*; infinite if none is proven.
 
     Any point u gives a cut: F(w) ≥ F(w*) ≥ D(u, c) + c·∇f(u)_free·w*_free, where c makes the gradient of the
-    ``others`` feasible. Newton steps that move the gradient by ± one free feature at a time give cuts whose
-    normals are almost the axes; if each normal's own entry outweighs the others, they bound a box. Features
-    that are nearly copies of one another have no such cuts.
+    ``others`` feasible. Newton steps that change the gradient of one free feature at a time, in both
+    directions, give cuts whose normals are almost the axes; if each normal is dominated by its own entry,
+    they bound a box. Features that are almost copies of each other have no such cuts.
     """
     columns = np.flatnonzero(free)
     unknown = np.full(len(columns), np.inf)
@@ -184,7 +185,7 @@ def _largest_moves(objective: Any, others: Slopes, point: Any, primal: float, fr
         return unknown
     if not np.isfinite(steps).all():
         return unknown
-    half_width = 0.0  # of the box, in units of 1/unit
+    half_width = 0.0  # of the box, times ``unit``
     for k in range(len(columns)):
         for sign in (1.0, -1.0):
             w = point.w.copy()
@@ -195,17 +196,17 @@ def _largest_moves(objective: Any, others: Slopes, point: Any, primal: float, fr
             g, error = objective.gradient(cut), objective.gradient_error(cut)
             scale = others.dual_scale(g, error)
             normal, off = scale * sign * g[columns] / unit, scale * error[columns] / unit
-            own = normal[k] + np.abs(normal[k]) - np.sum(np.abs(normal) + off)  # less the other entries
-            if not own > 0:
+            # the entry of feature k minus the others:
+            dominance = normal[k] + np.abs(normal[k]) - np.sum(np.abs(normal) + off)
+            if not dominance > 0:
                 return unknown
-            room = primal - objective.dual(cut, scale) - sign * float(normal @ (unit * point.w[columns]))
-            room += objective.value_error(point) + objective.value_error(cut)
-            room += float(off @ (unit * np.abs(point.w[columns])))
-            half_width = max(half_width, room / own)
+            slack = primal - objective.dual(cut, scale) - sign * float(normal @ (unit * point.w[columns]))
+            slack += objective.value_error(point) + objective.value_error(cut)
+            slack += float(off @ (unit * np.abs(point.w[columns])))
+            half_width = max(half_width, slack / dominance)
     return np.asarray(half_width / unit)
 
 
 def check_alpha(alpha: float) -> None:
-    """A strength is a finite number, not negative."""
     if not (np.isfinite(alpha) and alpha >= 0):
         raise ParameterError("alpha", alpha, "must be a finite number ≥ 0")

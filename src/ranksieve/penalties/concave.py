@@ -1,6 +1,6 @@
-"""Concave penalties α Σ_j g(|w_j|): sparser than ℓ1, minimised by reweighting it.
+"""Concave penalties α Σ_j g(|w_j|): sparser than ℓ1, minimised by reweighted ℓ1.
 
-Each gives its value and its derivative g′(|w|), the weights of the ℓ1 that touches it from above at w.
+Each defines its value and its derivative g′(|w|), the weights of the tangent ℓ1 penalty at w.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ConcavePenalty(ScaledPenalty, Protocol):
 class _Concave:
     alpha: float = 1.0
     offers: ClassVar[frozenset[str]] = frozenset({"concave"})
-    above: ClassVar[dict[str, float]]  # what parameters must be larger than
+    above: ClassVar[dict[str, float]]  # lower bounds of parameters, exclusive
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -59,7 +59,7 @@ class Log(_Concave):
 
 @dataclass(frozen=True)
 class Lp(_Concave):
-    """g(t) = (t + ε)^p − ε^p, g′(t) = p(t + ε)^{p−1}: ℓp with 0 < p < 1, its slope at 0 made finite by ε.
+    """g(t) = (t + ε)^p − ε^p, g′(t) = p(t + ε)^{p−1}: ℓp with 0 < p < 1, where ε makes the slope at 0 finite.
 
     With ε = 0 a weight that reaches zero could never leave it; ε = 0.001 makes the slope there 16 for p = ½.
     """
@@ -85,7 +85,7 @@ class Lp(_Concave):
 class MCP(_Concave):
     """g(t) = t − t²/(2γα) up to the knee t = γα, constant beyond; g′(t) = max(1 − t/(γα), 0).
 
-    The knee is in units of w, so the scale of the loss matters: it bites with the mean over pairs.
+    The knee is in units of w, so the penalty depends on the scale of the loss (here the mean over pairs).
     """
 
     gamma: float = 2.0

@@ -1,4 +1,4 @@
-"""ℓ1, plain or with a weight and a sign per feature, the elastic net, the ℓ1 ball, and ridges."""
+"""ℓ1 with optional weights and signs per feature, elastic net, ℓ1 ball, ridge and other quadratics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ranksieve.penalties.base import Sloped, Slopes
 class L1(Sloped):
     """α Σ_j v_j |w_j| over the w with sign_j·w_j ≥ 0, infinite elsewhere.
 
-    v = ``weights`` (1 without): infinity forbids a feature, 0 leaves it unpenalised. ``signs`` holds +1 where
-    w_j must not be negative, −1 where it must not be positive, 0 elsewhere; one number is for all features.
+    v = ``weights`` (default 1): infinity excludes a feature, 0 leaves it unpenalised. ``signs`` is +1 for
+    features with w_j ≥ 0, −1 for w_j ≤ 0, else 0; a single number applies to all features.
     """
 
     weights: FloatArray | None = None
@@ -33,29 +33,31 @@ class L1(Sloped):
             object.__setattr__(self, "signs", _checked_signs(self.signs))
 
     def alpha_max(self, g: FloatArray) -> float:
-        """max_j |g_j|/v_j over the features whose sign lets them follow −g_j; infinite if v_j is 0."""
+        """max_j |g_j|/v_j over the features whose sign allows a step along −g_j; infinite if v_j is 0."""
         nonzero = g != 0
-        facing = self._sided(self._weights(len(g))).facing(g)[nonzero]
+        facing = self._with_signs(self._weights(len(g))).facing(g)[nonzero]
         with np.errstate(divide="ignore"):
             return float(np.max(np.abs(g[nonzero]) / facing, initial=0.0))
 
     def slopes(self, n_features: int) -> Slopes:
-        return self._sided(_times(self._weights(n_features), self.alpha))
+        return self._with_signs(_scale(self._weights(n_features), self.alpha))
 
-    def _sided(self, slope: FloatArray) -> Slopes:
+    def _with_signs(self, slope: FloatArray) -> Slopes:
         if self.signs is None:
             return Slopes(slope, slope)
         signs = np.asarray(self.signs)
         if signs.ndim and len(signs) != len(slope):
-            raise ParameterError("signs", signs, f"{len(signs)} signs for {len(slope)} features")
+            raise ParameterError("signs", signs, f"got {len(signs)} signs for {len(slope)} features")
         return Slopes(np.where(signs < 0, np.inf, slope), np.where(signs > 0, np.inf, slope))
 
     def _weights(self, n_features: int) -> FloatArray:
         if self.weights is None:
             return np.ones(n_features)
         if len(self.weights) != n_features:
-            given = len(self.weights)
-            raise ParameterError("weights", self.weights, f"{given} weights for {n_features} features")
+            n_weights = len(self.weights)
+            raise ParameterError(
+                "weights", self.weights, f"got {n_weights} weights for {n_features} features"
+            )
         return self.weights
 
 
@@ -63,7 +65,8 @@ class L1(Sloped):
 class ElasticNet(L1):
     """α [ρ Σ_j v_j|w_j| + ½(1 − ρ)‖w‖²], ρ = ``l1_ratio``, v = ``weights`` and ``signs`` as in :class:`L1`.
 
-    With ρ = 0 it is ridge, which no strength brings to zero. Unpenalised features keep the ridge.
+    With ρ = 0 it is ridge, for which no α makes all weights zero. The ridge also applies to unpenalised
+    features.
     """
 
     l1_ratio: float = 0.5
@@ -79,19 +82,19 @@ class ElasticNet(L1):
 
     def slopes(self, n_features: int) -> Slopes:
         lasso = super().slopes(n_features)
-        up, down = _times(lasso.up, self.l1_ratio), _times(lasso.down, self.l1_ratio)
+        up, down = _scale(lasso.up, self.l1_ratio), _scale(lasso.down, self.l1_ratio)
         return Slopes(up, down, self.alpha * (1.0 - self.l1_ratio))
 
 
-def _times(slope: FloatArray, factor: float) -> FloatArray:
-    """factor·slope; what is forbidden stays forbidden at a factor of 0."""
+def _scale(slope: FloatArray, factor: float) -> FloatArray:
+    """factor·slope; infinite slopes stay infinite, even for factor 0."""
     return np.multiply(slope, factor, out=slope.copy(), where=np.isfinite(slope))
 
 
 def _checked_weights(weights: FloatArray) -> FloatArray:
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim != 1 or np.isnan(weights).any() or np.any(weights < 0):
-        reason = "must be one number ≥ 0 per feature (0: unpenalised, infinity: forbidden)"
+        reason = "must be one number ≥ 0 per feature (0: unpenalised, infinity: excluded)"
         raise ParameterError("weights", weights, reason)
     return weights
 
@@ -119,17 +122,17 @@ class L1Ball:
         return 0.0 if float(np.sum(np.abs(w))) <= self.radius * (1.0 + 1e-12) else np.inf
 
     def prox(self, w: FloatArray, step: float) -> FloatArray:
-        """Euclidean projection: soft thresholding at the level that leaves ‖z‖₁ = radius."""
+        """Euclidean projection: soft thresholding such that ‖z‖₁ = radius."""
         size = np.abs(w)
         if size.sum() <= self.radius:
             return w.copy()
-        falling = np.sort(size)[::-1]
-        excess = (np.cumsum(falling) - self.radius) / np.arange(1, len(w) + 1)
-        level = excess[np.flatnonzero(falling > excess)[-1]]
+        descending = np.sort(size)[::-1]
+        excess = (np.cumsum(descending) - self.radius) / np.arange(1, len(w) + 1)
+        level = excess[np.flatnonzero(descending > excess)[-1]]
         return np.asarray(np.sign(w) * np.maximum(size - level, 0.0))
 
     def gap(self, objective: Any, point: Any, g: FloatArray) -> float:
-        """f(w) − min f ≤ max_{‖v‖₁ ≤ r} ⟨g, w − v⟩ = r‖g‖_∞ + ⟨g, w⟩, with what rounding may have moved."""
+        """f(w) − min f ≤ max_{‖v‖₁ ≤ r} ⟨g, w − v⟩ = r‖g‖_∞ + ⟨g, w⟩, plus bounds on rounding errors."""
         exact = float(np.maximum(0.0, self.radius * np.max(np.abs(g)) + g @ point.w))
         error = self.radius * float(np.max(objective.gradient_error(point)))
         return exact + error + float(objective.value_error(point))
@@ -143,7 +146,7 @@ class Ridge(Sloped):
     offers: ClassVar[frozenset[str]] = frozenset({"prox", "slopes", "quadratic"})
 
     def alpha_max(self, g: FloatArray) -> float:
-        """No finite strength brings all weights to zero, unless the gradient is zero already."""
+        """Infinite: no finite strength makes all weights zero, unless the gradient is zero."""
         return np.inf if np.any(g) else 0.0
 
     def slopes(self, n_features: int) -> Slopes:
@@ -160,7 +163,7 @@ class Ridge(Sloped):
 
 @dataclass(frozen=True, eq=False)
 class NoPenalty(Ridge):
-    """0: the loss alone, of which no gap is known."""
+    """No penalty; the gap is unknown."""
 
     alpha: float = 0.0
     name: ClassVar[str] = "none"

@@ -1,7 +1,7 @@
-"""FSMRank's penalty: a quadratic in the similarity of features and an ℓ1 term in their importance.
+"""FSMRank's penalty: a quadratic in the similarity of features and an ℓ1 term weighted by their importance.
 
-Both forms of it live in doubled variables u, v ≥ 0 with w = u − v, where every constraint of the dual is one
-inequality a variable. ``q_gradient`` is always λ1·A·t, the gradient of q(t) = (λ1/2) tᵀAt.
+Both forms have a dual in doubled variables u, v ≥ 0 with w = u − v, with one inequality per variable.
+``q_gradient`` is always λ1·A·t, the gradient of q(t) = (λ1/2) tᵀAt.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import numpy as np
 from ranksieve._types import FloatArray
 from ranksieve.errors import ParameterError, warn_caller
 
-ROUNDING = 10 * np.finfo(np.float64).eps  # times d and the largest eigenvalue: an eigenvalue that may be 0
+EIGENVALUE_ROUNDING = (
+    10 * np.finfo(np.float64).eps
+)  # times d and the largest eigenvalue: smaller eigenvalues are treated as 0
 
 
 @dataclass(frozen=True, eq=False)
 class SimilarityQuadratic:
-    """q(t) = (λ1/2) tᵀAt, λ1 = ``weight``; without a matrix, 0."""
+    """q(t) = (λ1/2) tᵀAt with λ1 = ``weight`` and A = ``matrix``; 0 without a matrix."""
 
     weight: float
     matrix: FloatArray | None
@@ -42,14 +44,14 @@ class Split:
     offers: ClassVar[frozenset[str]] = frozenset({"prox"})
 
     def variables(self, w: FloatArray) -> FloatArray:
-        """The x of smallest objective that belongs to the weights w."""
+        """The x with the lowest objective among those with weights w."""
         return np.concatenate([np.maximum(w, 0.0), np.maximum(-w, 0.0)])
 
     def weights(self, x: FloatArray) -> FloatArray:
         return x[: len(self.slope)] - x[len(self.slope) :]
 
     def sizes(self, x: FloatArray) -> FloatArray:
-        """The t of q(t)."""
+        """The argument t of q."""
         return x[: len(self.slope)] + x[len(self.slope) :]
 
     def gradient(self, g: FloatArray, q_gradient: FloatArray) -> FloatArray:
@@ -113,8 +115,8 @@ def importance_slopes(alpha: float, importance: FloatArray) -> FloatArray:
 def feasible_scales(form: Form, g: FloatArray, q_gradient: FloatArray) -> list[tuple[float, float]]:
     """(c, θ) in [0, 1]² with c·(g, −g) + θ·doubled(q_gradient) + slope ≥ 0: feasible dual points (cξ, θt).
 
-    Two candidates: the largest c with θ = 1, if there is one, and the largest c with θ = c, which always
-    exists. At an optimum both are (1, 1).
+    Two candidates: the largest c with θ = 1, if it exists, and the largest c with θ = c, which always exists.
+    At an optimum both are (1, 1).
     """
     across, along = np.concatenate([g, -g]), form.doubled(q_gradient)
     slope = np.concatenate([form.slope, form.slope])
@@ -122,23 +124,23 @@ def feasible_scales(form: Form, g: FloatArray, q_gradient: FloatArray) -> list[t
     return [(c, theta) for c, theta in ((alone, 1.0), (joint, joint)) if not np.isnan(c)]
 
 
-def _largest_scale(direction: FloatArray, room: FloatArray) -> float:
-    """Largest c in [0, 1] with c·direction + room ≥ 0; NaN if there is none."""
+def _largest_scale(direction: FloatArray, slack: FloatArray) -> float:
+    """Largest c in [0, 1] with c·direction + slack ≥ 0; NaN if there is none."""
     falling, rising = direction < 0, direction > 0
     with np.errstate(over="ignore"):
-        most = float(np.min(room[falling] / -direction[falling], initial=1.0))
-        least = float(np.max(-room[rising] / direction[rising], initial=0.0))
-    still = float(np.min(room[direction == 0], initial=0.0))
-    return most if still >= 0 and most >= least else np.nan
+        most = float(np.min(slack[falling] / -direction[falling], initial=1.0))
+        least = float(np.max(-slack[rising] / direction[rising], initial=0.0))
+    constant = float(np.min(slack[direction == 0], initial=0.0))
+    return most if constant >= 0 and most >= least else np.nan
 
 
 def is_positive_semidefinite(matrix: FloatArray) -> bool:
-    """Whether no eigenvalue is negative, rounding aside."""
-    return _is_definite(_eigenvalues(matrix))
+    """Return True if no eigenvalue is negative, up to rounding."""
+    return _is_semidefinite(_eigenvalues(matrix))
 
 
 def nearest_positive_semidefinite(matrix: FloatArray) -> FloatArray:
-    """The nearest such matrix in the Frobenius norm: negative eigenvalues become 0."""
+    """Nearest positive semidefinite matrix in the Frobenius norm: negative eigenvalues are set to 0."""
     values, vectors = np.linalg.eigh(matrix)
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return np.asarray(0.5 * (nearest + nearest.T))
@@ -147,21 +149,21 @@ def nearest_positive_semidefinite(matrix: FloatArray) -> FloatArray:
 PSD_POLICIES = ("project", "warn", "error", "ignore")
 
 
-def settle_definiteness(matrix: FloatArray, policy: str) -> FloatArray:
-    """The matrix to use: itself if positive semidefinite, else what ``policy`` of PSD_POLICIES says."""
+def apply_psd_policy(matrix: FloatArray, policy: str) -> FloatArray:
+    """Return the matrix if it is positive semidefinite, else apply ``policy``, one of PSD_POLICIES."""
     eigenvalues = _eigenvalues(matrix)
-    if policy == "ignore" or _is_definite(eigenvalues):
+    if policy == "ignore" or _is_semidefinite(eigenvalues):
         return matrix
     if policy == "project":
         return nearest_positive_semidefinite(matrix)
-    fault = (
+    problem = (
         f"the similarity matrix is not positive semidefinite (smallest eigenvalue {eigenvalues[0]:.3g}, "
-        f"largest {eigenvalues[-1]:.3g}), so the problem need not be convex"
+        f"largest {eigenvalues[-1]:.3g}), so the problem may not be convex"
     )
-    cure = "use `psd='project'` or `similarity='squared_pearson'`"
+    remedy = "use `psd='project'` or `similarity='squared_pearson'`"
     if policy == "error":
-        raise ParameterError("psd", "error", f"{fault}; {cure}")
-    warn_caller(f"{fault} and the duality gap is unknown; {cure}")
+        raise ParameterError("psd", "error", f"{problem}; {remedy}")
+    warn_caller(f"{problem} and the duality gap is unknown; {remedy}")
     return matrix
 
 
@@ -169,8 +171,10 @@ def _eigenvalues(matrix: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
 
 
-def _is_definite(eigenvalues: FloatArray) -> bool:
-    return bool(eigenvalues[0] >= -ROUNDING * len(eigenvalues) * max(eigenvalues[-1], -eigenvalues[0]))
+def _is_semidefinite(eigenvalues: FloatArray) -> bool:
+    return bool(
+        eigenvalues[0] >= -EIGENVALUE_ROUNDING * len(eigenvalues) * max(eigenvalues[-1], -eigenvalues[0])
+    )
 
 
 def _weighted_sum(slope: FloatArray, sizes: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""Preparation of features: missing values are replaced, then all are normalised; the model keeps how."""
+"""Preparation of features: missing values are replaced, then features are normalised."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from typing import Any
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset, check_finite
-from ranksieve.data.parts import changed
+from ranksieve.data.parts import transform_parts
 from ranksieve.data.queries import Queries
-from ranksieve.prepare.missing import KEPT, MissingPolicy, learn_missing
+from ranksieve.prepare.missing import KEEP_MISSING, MissingPolicy, learn_missing
 from ranksieve.prepare.scaling import NOT_NORMALISED, Normalisation, check_scales, learn_normalisation
 
-__all__ = ["KEPT", "NOT_NORMALISED", "UNPREPARED", "MissingPolicy", "Normalisation", "Preparation"]
+__all__ = [
+    "KEEP_MISSING",
+    "NOT_NORMALISED",
+    "NO_PREPARATION",
+    "MissingPolicy",
+    "Normalisation",
+    "Preparation",
+]
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What happens to features before they are weighted: first ``missing``, then ``normalisation``.
+    """Transformation of features before scoring: first ``missing``, then ``normalisation``.
 
-    Both hold what they learned from the training data. The default leaves features as they are.
+    Both contain the parameters learned from the training data. The default changes nothing.
     """
 
-    missing: MissingPolicy = KEPT
+    missing: MissingPolicy = KEEP_MISSING
     normalisation: Normalisation = NOT_NORMALISED
 
     @classmethod
@@ -34,10 +41,9 @@ class Preparation:
         missing: str = "auto",
         query_weight: FloatArray | None = None,
     ) -> Preparation:
-        """Learn from the training data what the kind of normalisation and the missing policy need.
+        """Learn the parameters of the missing policy and the normalisation from the training data.
 
-        A row counts as often as its document's weight times ``query_weight`` of its query says (each 1
-        without).
+        The weight of a row is its document weight × the ``query_weight`` of its query (default 1 each).
         """
         return cls.learn_and_fill(data, normalise, missing, query_weight)[0]
 
@@ -45,11 +51,11 @@ class Preparation:
     def learn_and_fill(
         cls, data: Dataset, normalise: str, missing: str, query_weight: FloatArray | None = None
     ) -> tuple[Preparation, Dataset]:
-        """What :meth:`learn` gives, and the data without missing values, which it needed on the way."""
-        filling = cls(learn_missing(data, missing, query_weight))
-        filled = filling.filled(data)
+        """Result of :meth:`learn`, and the data with missing values replaced."""
+        fill_only = cls(learn_missing(data, missing, query_weight))
+        filled = fill_only.filled(data)
         check_scales(filled)
-        return cls(filling.missing, learn_normalisation(filled, normalise, query_weight)), filled
+        return cls(fill_only.missing, learn_normalisation(filled, normalise, query_weight)), filled
 
     @property
     def fills(self) -> bool:
@@ -58,23 +64,22 @@ class Preparation:
 
     @property
     def changes_features(self) -> bool:
-        """Whether it does anything at all."""
         return self.fills or self.normalisation.kind != "none"
 
     @property
     def per_query(self) -> bool:
-        """Whether it needs the query of each row, and all documents of a query together."""
+        """Whether values depend on the other documents of the query."""
         return self.missing.per_query or self.normalisation.per_query
 
     def filled(self, data: Dataset) -> Dataset:
-        """The data without missing values; those that stay are refused, unless the policy is "keep"."""
-        filled = changed(data, self.missing.apply) if self.fills else data
+        """Replace missing values; remaining ones are an error unless the policy is "keep"."""
+        filled = transform_parts(data, self.missing.apply) if self.fills else data
         if self.missing.policy != "keep":
             check_finite(filled)
         return filled
 
     def apply(self, data: Dataset) -> Dataset:
-        """The data as the weights see them."""
+        """Prepared data."""
         return self.normalisation.apply(self.filled(data))
 
     def for_learning(self, data: Dataset) -> Dataset:
@@ -82,21 +87,21 @@ class Preparation:
         return self.normalisation.for_learning(self.filled(data))
 
     def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
-        """Prepared values of a dense float64 array of the caller's own, which may be written to."""
+        """Prepare the values of a dense float64 array, which may be overwritten."""
         if self.fills:
             self.missing.fill(values, queries)
         return self.normalisation.transform(values, queries)
 
     def of(self, features: Sequence[str]) -> Preparation:
-        """The preparation of some of the features, in the order given."""
+        """Preparation of some of the features, in this order."""
         return Preparation(self.missing.of(features), self.normalisation.of(features))
 
     def updated(self, part: Preparation) -> Preparation:
-        """This preparation, with what another one of the same kind says of some of the features."""
+        """Replace the parameters of some features by those of ``part``, a preparation of the same kind."""
         return Preparation(self.missing.updated(part.missing), self.normalisation.updated(part.normalisation))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; what does nothing is None."""
+        """Plain data for JSON; a step that does nothing is None."""
         missing = asdict(self.missing)
         if not self.missing.indicates:
             del missing["indicates"]
@@ -110,9 +115,9 @@ class Preparation:
         """The inverse of :meth:`to_dict`."""
         missing, normalisation = content["missing"], content["normalisation"]
         return cls(
-            KEPT if missing is None else MissingPolicy(**missing),
+            KEEP_MISSING if missing is None else MissingPolicy(**missing),
             NOT_NORMALISED if normalisation is None else Normalisation(**normalisation),
         )
 
 
-UNPREPARED = Preparation()
+NO_PREPARATION = Preparation()

@@ -1,4 +1,4 @@
-"""Scales of features: normalisation, and warnings where a penalty cannot treat features alike."""
+"""Scales of features: normalisation, and a warning about very different scales."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import map_column_blocks
 from ranksieve.data.inputs import check_features, check_labels
-from ranksieve.data.matrix import divided_columns, is_sparse, is_streamed, spread_and_largest, value_range
-from ranksieve.data.parts import changed, in_parts
+from ranksieve.data.matrix import divide_columns, is_sparse, is_streamed, spread_and_largest, value_range
+from ranksieve.data.parts import map_parts, transform_parts
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.prepare.missing import PreparedMatrix, check_same_features
 
-TOO_DIFFERENT = 1000.0  # times the smallest scale
+MAX_SCALE_RATIO = 1000.0
 
 
 class ScaleWarning(UserWarning):
@@ -28,145 +28,141 @@ class ScaleWarning(UserWarning):
 
 
 def warn_of_scales(data: Dataset) -> None:
-    """Warn if scales differ more than a thousandfold, naming the features of the largest and the smallest.
+    """Warn if scales differ more than a thousandfold, with the features of the largest and smallest scale.
 
-    The scale of a feature is its largest range within a query: what differences of scores are made of, and
-    for a flag that is rarely set the same as for one that is often set, which a deviation would not be.
+    The scale of a feature is its largest range within a query, which bounds its effect on score differences.
+    Unlike a standard deviation, it is the same for rare and frequent flags.
     """
-    extremes = _extremes_of_blocks(data)
+    extremes = _extreme_scales(data)
     if extremes is None:
         return
     spread, large, small = extremes
     warn_caller(
         f"the scales of features differ by a factor of {spread[large] / spread[small]:.2g}: within a query "
         f"{data.feature_names[large]} ranges over {spread[large]:.3g}, {data.feature_names[small]} over "
-        f"{spread[small]:.3g}; a penalty on weights then prefers features of large scale, because they need "
-        "small weights; bring them to one scale with `normalise='auto'`",
+        f"{spread[small]:.3g}; a penalty then favours features of large scale, which need only small "
+        "weights; use `normalise='auto'`",
         ScaleWarning,
     )
 
 
 def check_scales(data: Dataset) -> None:
-    """Refuse labels or a feature too large to learn from, and a feature that varies too little."""
-    check_labels(np.ravel(in_parts(data, _ends_of_labels)))
-    spread, largest = np.max(in_parts(data, _spread_and_largest), axis=0)
+    """Refuse labels and features that are too large, and features that vary too little."""
+    check_labels(np.ravel(map_parts(data, _label_range)))
+    spread, largest = np.max(map_parts(data, _spread_and_largest), axis=0)
     check_features(spread, largest, data.feature_names)
 
 
 def scales_differ(data: Dataset) -> bool:
     """Whether scales differ more than a thousandfold."""
-    return _extremes_of_blocks(data) is not None
+    return _extreme_scales(data) is not None
 
 
-def _extremes_of_blocks(data: Dataset) -> tuple[FloatArray, int, int] | None:
-    """(scales, the feature with the largest, the one with the smallest) if these differ too much."""
-    spread = np.max(in_parts(data, _spread_and_largest), axis=0)[0]
+def _extreme_scales(data: Dataset) -> tuple[FloatArray, int, int] | None:
+    """(scales, index of the largest, index of the smallest) if these differ too much, else None."""
+    spread = np.max(map_parts(data, _spread_and_largest), axis=0)[0]
     varying = np.flatnonzero(spread > 0)
     if not len(varying):
         return None
     large, small = varying[np.argmax(spread[varying])], varying[np.argmin(spread[varying])]
-    return (spread, int(large), int(small)) if spread[large] > TOO_DIFFERENT * spread[small] else None
+    return (spread, int(large), int(small)) if spread[large] > MAX_SCALE_RATIO * spread[small] else None
 
 
 def _spread_and_largest(data: Dataset) -> FloatArray:
-    """The largest range of each feature within a query, and its largest |x|."""
     return np.array(spread_and_largest(data.X, data.queries, split_blocks(data.queries.offsets)))
 
 
-def _ends_of_labels(data: Dataset) -> FloatArray:
+def _label_range(data: Dataset) -> FloatArray:
     return np.array([data.y.min(), data.y.max()])
 
 
-# Statistics of groups of rows, found in each part of the data, merged, and made centre and scale.
+# Statistics of groups of rows are computed for each part of the data, merged, and give centre and scale.
 
-Found: TypeAlias = tuple[FloatArray, ...]
-"""What was found in some rows: arrays with one row per group and one column per feature."""
+Statistics: TypeAlias = tuple[FloatArray, ...]
+"""Arrays with one row per group of rows and one column per feature."""
 
 
-def _moments(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
-    """Mean and Σ(x − mean)² of each group of rows, and how many rows it counts as; (x, 0) where all are x.
-
-    ``weight`` says as how many rows each counts.
-    """
-    share = weight[:, None]
-    count = np.add.reduceat(share, starts)
+def _moments(values: FloatArray, starts: IntArray, weight: FloatArray) -> Statistics:
+    """Weighted mean, Σ(x − mean)² and total weight of each group of rows; (x, 0) if all values are x."""
+    row_weight = weight[:, None]
+    total = np.add.reduceat(row_weight, starts)
     least, greatest = _extremes(values, starts, weight)
-    mean = np.add.reduceat(share * values, starts) / count
-    from_mean = values - np.repeat(mean, np.diff(starts, append=len(values)), axis=0)
-    squares = np.add.reduceat(share * from_mean**2, starts)
-    constant = (least == greatest) | (squares == 0)  # rounding makes the mean of equal values differ
-    return np.where(constant, least, mean), np.where(constant, 0.0, squares), count
+    mean = np.add.reduceat(row_weight * values, starts) / total
+    deviations = values - np.repeat(mean, np.diff(starts, append=len(values)), axis=0)
+    squares = np.add.reduceat(row_weight * deviations**2, starts)
+    constant = (least == greatest) | (squares == 0)  # the mean of equal values has a rounding error
+    return np.where(constant, least, mean), np.where(constant, 0.0, squares), total
 
 
-def _pooled_moments(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
-    """Mean of all rows, Σ(x − mean of its group)² over all, and how many rows they count as."""
-    overall, _, count = _moments(values, np.array([0]), weight)
-    return overall, np.sum(_moments(values, starts, weight)[1], axis=0, keepdims=True), count
+def _pooled_moments(values: FloatArray, starts: IntArray, weight: FloatArray) -> Statistics:
+    """Mean of all rows, Σ(x − mean of its group)² over all rows, and total weight."""
+    overall, _, total = _moments(values, np.array([0]), weight)
+    return overall, np.sum(_moments(values, starts, weight)[1], axis=0, keepdims=True), total
 
 
-def _extremes(values: FloatArray, starts: IntArray, weight: FloatArray) -> Found:
-    """Least and greatest value of each group of rows, whatever they weigh."""
+def _extremes(values: FloatArray, starts: IntArray, weight: FloatArray) -> Statistics:
+    """Minimum and maximum of each group of rows; weights do not matter."""
     return np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
 
 
-def _deviation(mean: FloatArray, squares: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation √(Σ(x − mean)²/n); (x, 1) where all are x."""
-    deviation = np.sqrt(squares / count)
+def _deviation(mean: FloatArray, squares: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation √(Σ(x − mean)²/n); (x, 1) if all values are x."""
+    deviation = np.sqrt(squares / total)
     return mean, np.where(deviation == 0, 1.0, deviation)
 
 
 def _range(least: FloatArray, greatest: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Least value and range; (x, 1) where all are x."""
+    """Minimum and range; (x, 1) if all values are x."""
     return least, np.where(least == greatest, 1.0, greatest - least)
 
 
-def _merged_moments(a: Found, b: Found) -> Found:
-    """Σ(x − mean)² of both is that of each and, for the distance of the means, n_a·n_b/n times its square."""
-    mean, squares, count = _merged_pooled(a, b)
-    apart = _mean_or(b, a) - _mean_or(a, b)
-    between = apart**2 * np.divide(a[2] * b[2], count, out=np.zeros_like(count), where=count > 0)
-    return mean, squares + between, count
+def _merge_moments(a: Statistics, b: Statistics) -> Statistics:
+    """Total sum of squares S = S_a + S_b + (mean_a − mean_b)²·n_a·n_b/n."""
+    mean, squares, total = _merge_pooled(a, b)
+    difference = _mean_or(b, a) - _mean_or(a, b)
+    between = difference**2 * np.divide(a[2] * b[2], total, out=np.zeros_like(total), where=total > 0)
+    return mean, squares + between, total
 
 
-def _merged_pooled(a: Found, b: Found) -> Found:
-    """Of two parts the mean, the sum of squares and the weight; a part of weight 0 says nothing."""
-    count = a[2] + b[2]
-    share = np.divide(b[2], count, out=np.zeros_like(count), where=count > 0)
+def _merge_pooled(a: Statistics, b: Statistics) -> Statistics:
+    """Mean, sum of squares and weight of two parts; a part with weight 0 is ignored."""
+    total = a[2] + b[2]
+    share = np.divide(b[2], total, out=np.zeros_like(total), where=total > 0)
     mean = _mean_or(a, b) + share * (_mean_or(b, a) - _mean_or(a, b))
     squares = np.where(a[2] > 0, a[1], 0.0) + np.where(b[2] > 0, b[1], 0.0)
-    return mean, squares, count
+    return mean, squares, total
 
 
-def _mean_or(part: Found, other: Found) -> FloatArray:
-    """The mean of a part, of the other where it weighs nothing."""
+def _mean_or(part: Statistics, other: Statistics) -> FloatArray:
+    """Mean of a part, or of the other part where its weight is 0."""
     return np.where(part[2] > 0, part[0], other[0])
 
 
-def _merged_extremes(a: Found, b: Found) -> Found:
+def _merge_extremes(a: Statistics, b: Statistics) -> Statistics:
     return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
 @dataclass(frozen=True)
-class Kind:
-    """x → (x − centre) / scale, where ``finish`` makes centre and scale of what ``find`` finds in rows.
+class NormalisationKind:
+    """x → (x − centre) / scale, where ``finish`` turns the ``statistics`` of rows into centre and scale.
 
-    They come from each query's own rows, or with ``merge`` from all rows of the training data, part by part;
-    with ``pooled`` the statistics see which of these belong to one query.
+    The statistics are those of each query, or with ``merge`` those of all training rows, merged over the
+    parts of the data; with ``pooled`` they also depend on which rows belong to one query.
     """
 
-    find: Callable[[FloatArray, IntArray, FloatArray], Found]
+    statistics: Callable[[FloatArray, IntArray, FloatArray], Statistics]
     finish: Callable[..., tuple[FloatArray, FloatArray]]
-    merge: Callable[[Found, Found], Found] | None = None
+    merge: Callable[[Statistics, Statistics], Statistics] | None = None
     pooled: bool = False
 
     def learn(self, data: Dataset, query_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Centre and scale of each feature."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = reduce(cast(Any, self.merge), in_parts(data, self._of_part, query_weight))
-            centre, scale = self.finish(*found)
+            merged = reduce(cast(Any, self.merge), map_parts(data, self._part_statistics, query_weight))
+            centre, scale = self.finish(*merged)
         return centre[0], scale[0]
 
-    def _of_part(self, data: Dataset, query_weight: FloatArray | None) -> Found:
+    def _part_statistics(self, data: Dataset, query_weight: FloatArray | None) -> Statistics:
         weight = data.row_weights(query_weight)
         rows: slice | IntArray = slice(None)
         starts = np.array([0])
@@ -174,43 +170,43 @@ class Kind:
             rows = rows if data.queries.contiguous else data.queries.order
             starts = data.queries.offsets[:-1]
         if not weight.all() and weight.any():
-            rows, starts = _counted_rows(weight, np.arange(len(weight))[rows], starts)
+            rows, starts = _weighted_rows(weight, np.arange(len(weight))[rows], starts)
 
-        def find(_: slice, block: FloatArray) -> Found:
+        def block_statistics(_: slice, block: FloatArray) -> Statistics:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                return self.find(block[rows], starts, weight[rows])
+                return self.statistics(block[rows], starts, weight[rows])
 
-        found = map_column_blocks(find, data.X)
+        blocks = map_column_blocks(block_statistics, data.X)
         return tuple(
             np.hstack(
-                [np.broadcast_to(one, block[0].shape) for one, block in zip(column, found, strict=True)]
+                [np.broadcast_to(one, block[0].shape) for one, block in zip(statistic, blocks, strict=True)]
             )
-            for column in zip(*found, strict=True)
+            for statistic in zip(*blocks, strict=True)
         )
 
 
-def _counted_rows(weight: FloatArray, rows: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """The rows of positive weight, and where the groups that have any begin among them."""
-    counted = weight[rows] > 0
-    kept = np.add.reduceat(counted, starts, dtype=np.int64)
-    return rows[counted], np.concatenate(([0], np.cumsum(kept[kept > 0])[:-1]))
+def _weighted_rows(weight: FloatArray, rows: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows with positive weight, and the starts of the groups that have such rows."""
+    positive = weight[rows] > 0
+    sizes = np.add.reduceat(positive, starts, dtype=np.int64)
+    return rows[positive], np.concatenate(([0], np.cumsum(sizes[sizes > 0])[:-1]))
 
 
-NORMALISATIONS: dict[str, Kind | None] = {
+NORMALISATIONS: dict[str, NormalisationKind | None] = {
     "none": None,
-    "z": Kind(_moments, _deviation, _merged_moments),
-    "within_z": Kind(_pooled_moments, _deviation, _merged_pooled, pooled=True),
-    "min_max": Kind(_extremes, _range, _merged_extremes),
-    "query_min_max": Kind(_extremes, _range),
-    "query_z": Kind(_moments, _deviation),
+    "z": NormalisationKind(_moments, _deviation, _merge_moments),
+    "within_z": NormalisationKind(_pooled_moments, _deviation, _merge_pooled, pooled=True),
+    "min_max": NormalisationKind(_extremes, _range, _merge_extremes),
+    "query_min_max": NormalisationKind(_extremes, _range),
+    "query_z": NormalisationKind(_moments, _deviation),
 }
 
 
-AUTO = "auto"  # what the data need: nothing if they are on one scale already, else "within_z"
-NORMALISE = (AUTO, *NORMALISATIONS)
+AUTO = "auto"  # "none" if the features already have similar scales, else "within_z"
+NORMALISE_KINDS = (AUTO, *NORMALISATIONS)
 
 
-def check_kind(kind: str, known: Sequence[str] = NORMALISE) -> None:
+def check_kind(kind: str, known: Sequence[str] = NORMALISE_KINDS) -> None:
     if kind not in known:
         raise ParameterError("normalise", kind, f"unknown; choose one of {', '.join(known)}")
 
@@ -218,10 +214,10 @@ def check_kind(kind: str, known: Sequence[str] = NORMALISE) -> None:
 def kind_for(data: Dataset) -> str:
     """The kind that "auto" stands for.
 
-    Features of [0, 1] whose ranges differ at most a thousandfold, as LETOR's, have been scaled before; others
-    are brought to one scale by "within_z": by the deviations that rankings are made of.
+    Features in [0, 1] whose ranges differ at most a thousandfold, such as LETOR's, count as already scaled.
+    Others are scaled by "within_z", the deviation within queries, which is what affects rankings.
     """
-    scaled = all(in_parts(data, _within_0_and_1))
+    scaled = all(map_parts(data, _within_0_and_1))
     return "none" if scaled and not scales_differ(data) else "within_z"
 
 
@@ -234,11 +230,11 @@ def _within_0_and_1(data: Dataset) -> bool:
 class Normalisation:
     """x → (x − centre) / scale in float64.
 
-    "z" takes the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the
-    deviation of documents from the mean of their query, "min_max" the least value and the range: one of each
-    for each of ``features``. "query_z" and "query_min_max" take those of the query's own documents, whatever
-    these weigh, and learn nothing. What is constant has scale 1, so it becomes 0; for "within_z" constant
-    within every query is enough for scale 1.
+    "z" uses the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the
+    standard deviation from the mean of the query, "min_max" the minimum and the range: one of each for each
+    of ``features``. "query_z" and "query_min_max" use the documents of the query, all with the same weight,
+    and learn nothing. A constant feature has scale 1 and becomes 0; for "within_z" the scale is 1 if the
+    feature is constant within every query.
     """
 
     kind: str
@@ -272,30 +268,30 @@ class Normalisation:
 
     @property
     def per_query(self) -> bool:
-        """Whether it needs the query of each row, and all documents of a query together."""
+        """Whether values depend on the other documents of the query."""
         return self.kind != "none" and not self.learns
 
     def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
-        """Normalised values of a dense float64 array whose columns are ``features``."""
+        """Normalise a dense float64 array whose columns are ``features``."""
         kind = NORMALISATIONS[self.kind]
         if kind is None:
             return values
         if self.learns:
-            with np.errstate(over="ignore"):  # what is too large for a number becomes infinite
+            with np.errstate(over="ignore"):  # overflow gives infinity
                 return np.asarray((values - np.array(self.centre)) / np.array(self.scale))
         grouped = queries.group(values)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = kind.find(grouped, queries.offsets[:-1], np.ones(len(grouped)))
-            centre, scale = kind.finish(*found)
+            statistics = kind.statistics(grouped, queries.offsets[:-1], np.ones(len(grouped)))
+            centre, scale = kind.finish(*statistics)
         if np.isinf(scale).any():
-            reason = "a feature is infinite or its values within a query are too far apart; rescale it"
+            reason = "a feature is infinite or its range within a query overflows; rescale it"
             raise DataError(None, None, f"normalisation {self.kind!r}: {reason}")
         query = queries.query_of_grouped
         return np.asarray(queries.restore((grouped - centre[query]) / scale[query]))
 
     def apply(self, data: Dataset) -> Dataset:
-        """The data normalised; the result is dense also for a sparse matrix, because 0 does not stay 0."""
-        return data if self.kind == "none" else changed(data, self._apply)
+        """Normalised data; dense even for a sparse matrix, because 0 does not stay 0."""
+        return data if self.kind == "none" else transform_parts(data, self._apply)
 
     def _apply(self, data: Dataset) -> Dataset:
         if self.learns:
@@ -311,7 +307,7 @@ class Normalisation:
         return data.replace_features(X)
 
     def _streamed(self, data: Dataset) -> Dataset:
-        """The data normalised as they are read."""
+        """Data that are normalised as they are read."""
 
         def prepare(some: Sequence[str], values: FloatArray, queries: Queries) -> FloatArray:
             return self.of(some).transform(values, queries)
@@ -322,54 +318,54 @@ class Normalisation:
         )
 
     def for_learning(self, data: Dataset) -> Dataset:
-        """Data with the score differences of :meth:`apply`, which are all that rankers learn from.
+        """Data with the same score differences as :meth:`apply`, which is all that rankers learn from.
 
-        A sparse matrix stays sparse if the kind works column by column: x → x / scale, because a centre moves
-        all documents alike. Within queries it becomes dense.
+        A sparse matrix stays sparse if centre and scale are learned: x → x / scale, because the centre shifts
+        all scores equally. With statistics of each query it becomes dense.
         """
-        return data if self.kind == "none" else changed(data, self._for_learning)
+        return data if self.kind == "none" else transform_parts(data, self._for_learning)
 
     def _for_learning(self, data: Dataset) -> Dataset:
         if not self.learns or not is_sparse(data.X):
             return self._apply(data)
         check_same_features(self.features, data, f"normalisation {self.kind!r}")
-        return data.replace_features(divided_columns(data.X, np.array(self.scale)))
+        return data.replace_features(divide_columns(data.X, np.array(self.scale)))
 
     def of(self, features: Sequence[str]) -> Normalisation:
-        """The normalisation of some of the features, in the order given."""
-        place = {name: j for j, name in enumerate(self.features)}
-        return self._pick([place[name] for name in features]) if self.features else self
+        """Normalisation of some of the features, in this order."""
+        index = {name: j for j, name in enumerate(self.features)}
+        return self._pick([index[name] for name in features]) if self.features else self
 
     def updated(self, part: Normalisation) -> Normalisation:
-        """This normalisation, with the centres and scales that another one of its kind has."""
-        known = dict(zip(part.features, zip(part.centre, part.scale, strict=True), strict=True))
-        own = zip(self.features, self.centre, self.scale, strict=True)
-        pairs = [known.get(name, (centre, scale)) for name, centre, scale in own]
+        """Replace centres and scales of some features by those of ``part``, which has the same kind."""
+        new = dict(zip(part.features, zip(part.centre, part.scale, strict=True), strict=True))
+        current = zip(self.features, self.centre, self.scale, strict=True)
+        pairs = [new.get(name, (centre, scale)) for name, centre, scale in current]
         centres, scales = (tuple(pair[k] for pair in pairs) for k in (0, 1))
         return Normalisation(self.kind, self.features, centres, scales)
 
     def _part(self, columns: slice) -> Normalisation:
         return self._pick(range(*columns.indices(len(self.features)))) if self.features else self
 
-    def _pick(self, places: Sequence[int]) -> Normalisation:
-        centre, scale = (tuple(part[j] for j in places) for part in (self.centre, self.scale))
-        return Normalisation(self.kind, tuple(self.features[j] for j in places), centre, scale)
+    def _pick(self, columns: Sequence[int]) -> Normalisation:
+        centre, scale = (tuple(part[j] for j in columns) for part in (self.centre, self.scale))
+        return Normalisation(self.kind, tuple(self.features[j] for j in columns), centre, scale)
 
 
 NOT_NORMALISED = Normalisation("none")
 
 
 def learn_normalisation(data: Dataset, kind: str, query_weight: FloatArray | None = None) -> Normalisation:
-    """Learn centre and scale of every feature of the training data, as far as the kind needs them.
+    """Learn centre and scale of every feature from the training data, if the kind needs them.
 
-    A row counts as often as its document's weight times ``query_weight`` of its query says (each 1 without).
+    The weight of a row is its document weight × the ``query_weight`` of its query (default 1 each).
     """
     check_kind(kind)
     kind = kind_for(data) if kind == AUTO else kind
-    way = NORMALISATIONS[kind]
-    if way is None or way.merge is None:
+    method = NORMALISATIONS[kind]
+    if method is None or method.merge is None:
         return Normalisation(kind)
-    centre, scale = way.learn(data, query_weight)
+    centre, scale = method.learn(data, query_weight)
     bad = np.flatnonzero(~np.isfinite(centre) | ~np.isfinite(scale))
     if len(bad):
         reason = (

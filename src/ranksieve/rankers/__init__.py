@@ -1,6 +1,6 @@
 """Rankers with scikit-learn's interface. The table of methods is in :mod:`ranksieve.methods`.
 
-The names stand in ``__init__.pyi`` and are loaded when they are first used.
+The names are listed in ``__init__.pyi`` and loaded on first use.
 """
 
 import lazy_loader

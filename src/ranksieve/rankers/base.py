@@ -1,4 +1,4 @@
-"""The base class of rankers: what every fit, every score and every model share."""
+"""Base class of rankers: checks of the input, fitting, scoring and models."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
-from ranksieve._util.files import plain
+from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import (
     Dataset,
     QueryWeight,
     check_finite,
-    counted,
+    drop_zero_weight,
     fingerprint,
     fingerprint_of_weights,
     query_weights,
@@ -32,7 +32,7 @@ from ranksieve.data.inputs import (
     numbered_names,
     refuse_text,
 )
-from ranksieve.data.parts import ELSEWHERE, RemoteRows
+from ranksieve.data.parts import ELSEWHERE, RemoteData
 from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import from_gpu, is_on_gpu, on_device
@@ -45,9 +45,9 @@ from ranksieve.penalties import Penalty
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.prepare.scaling import warn_of_scales
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
-from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_of_tolerance
+from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_not_converged
 
-STANDARD = 1e-5  # of means and deviations: rounding, also in float32
+STANDARDISED_TOL = 1e-5  # error of means and deviations: above the rounding of float32
 ValidData = Dataset | tuple[Any, Any, Any] | None
 Attributes = dict[str, Any]
 """Fitted attributes by name."""
@@ -65,19 +65,18 @@ ONE_QUERY = (
     + PASS_QID
 )
 SCORE_NEEDS_QUERIES = (
-    "{what} was fitted with query ids; NDCG@10 over all rows as one query would be meaningless: give score "
-    "a Dataset, or " + PASS_QID
+    "{what} was fitted with query ids; NDCG@10 over all rows as one query would be meaningless: pass a "
+    "Dataset to score, or " + PASS_QID
 )
-UNWEIGHTED = "{what} cannot weigh documents; leave it out, or use a ranker that can, such as SparseRanker"
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """What a ranker remembers of the data that it was fitted on.
+    """Metadata of the training data, kept by a fitted ranker.
 
-    ``names`` are those of the features, None for an array without names; ``fingerprints`` short names for
-    the exact content of the data. ``standardised`` says that the features had mean 0 and deviation 1
-    already, ``has_qid`` that query ids were given.
+    ``names`` are the feature names, None for an array without names; ``fingerprints`` are hashes of the data
+    by role. ``standardised``: the features already had mean 0 and standard deviation 1. ``has_qid``: query
+    ids were passed.
     """
 
     n_features: int
@@ -96,11 +95,11 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a fit starts from: training data that are checked and prepared.
+    """The input of a fit, checked.
 
-    ``source`` is the training data as they came, without queries and documents of weight 0, ``data`` the
-    same prepared, on the ranker's device; ``valid`` is as it came, ``previous`` the model to refit from.
-    ``callback`` hears of iterations, ``progress`` of fits.
+    ``source`` is the training data without queries and documents of weight 0; ``data`` is ``source`` filled
+    and normalised, on the ranker's device. ``valid`` is not prepared. ``previous`` is the model to refit
+    from. ``callback`` is called after iterations, ``progress`` after fits.
     """
 
     origin: Origin
@@ -119,14 +118,14 @@ class Task:
 
 @dataclass(eq=False, repr=False)
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """An estimator that scores documents: score(x) = ⟨coef_, x⟩, unless a method overrides ``_scores``.
+    """Base class of rankers: score(x) = ⟨coef_, x⟩, unless a method overrides ``_scores``.
 
-    x is filled and normalised as ``missing`` and ``normalise`` say; ``preparation_`` holds what was learned
-    for that, and the model keeps it. Parameters are dataclass fields whose types check them
-    (:mod:`ranksieve.rankers.parameters`).
+    Missing values of x are filled according to ``missing``, and x is normalised according to ``normalise``;
+    ``preparation_`` holds the fitted statistics and becomes part of the model. Parameters are dataclass
+    fields, checked by their types (:mod:`ranksieve.rankers.parameters`).
 
     A method that minimises a loss plus a penalty defines ``_loss``, ``_penalty`` and ``_solver``; any other
-    defines ``_fit``, which returns the fitted attributes and changes nothing.
+    defines ``_fit``, which returns the fitted attributes and does not modify the ranker.
     """
 
     # Metadata requests: scikit-learn's splitters and searches call query ids "groups".
@@ -167,20 +166,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
         query_weight : array or mapping of query id to number, optional
-            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
-            2 a query counts as two, with 0 as none.
+            One weight per query, in order of first appearance, or a mapping for some queries (default 1). A
+            query of weight 2 counts twice, one of weight 0 is ignored.
         document_weight : array, optional
-            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
-            absent.
+            One weight per row, unless X is a Dataset. A document of weight 2 counts as two copies, one of
+            weight 0 is ignored.
         callback : callable, optional
-            Called once an iteration, round or tree with (its number, weights, objective, gap); the start of
-            a solver is its iteration 0.
+            Called after each iteration, round or tree with (its number, weights, objective, gap); number 0 is
+            a solver's starting point.
         """
         weights = {"query_weight": query_weight, "document_weight": document_weight}
         return self._learn(X, y, qid, **weights, callback=callback)
 
     def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
-        """Check and prepare the data, fit, then set all fitted attributes; an error changes none."""
+        """Check and prepare the data, fit, and set the fitted attributes; on an error none is set."""
         check_parameters(self)
         with single_threaded_blas():
             task = self._task(X, y, qid, **options)
@@ -200,7 +199,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         callback: Callback | None = None,
         progress: Progress | None = None,
     ) -> Task:
-        """The data, checked, prepared and recorded."""
+        """Check, fingerprint and prepare the data."""
         valid = as_valid(valid)
         check_device(self.device_)
         data, names, scaled = self._checked_data(X, y, qid, document_weight)
@@ -213,17 +212,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         weightless = data.document_weight is not None and not data.document_weight.any()
         if weightless or (weight is not None and not weight.any()):
             raise DataError(None, None, NO_PAIRS)
-        source, of_queries = counted(data, weight, warn=True)
-        weight = None if weight is None else of_queries
-        preparation, prepared = self._prepared(source, weight)
+        source, source_weight = drop_zero_weight(data, weight, warn=True)
+        weight = None if weight is None else source_weight
+        preparation, prepared = self._prepare(source, weight)
         has_qid = isinstance(X, Dataset) or qid is not None
         origin = Origin(source.n_features, names, preparation, fingerprints, scaled, has_qid)
         return Task(origin, source, prepared, weight, valid, callback, progress)
 
-    def _prepared(
+    def _prepare(
         self, source: Dataset, query_weight: FloatArray | None = None
     ) -> tuple[Preparation, Dataset]:
-        """Learn from the training data how to fill and normalise, and do it."""
+        """Fit the preparation to the training data and apply it."""
         preparation, filled = Preparation.learn_and_fill(source, self.normalise, self.missing, query_weight)
         if self.can("scale") and self.normalise == "none":
             warn_of_scales(filled)
@@ -231,19 +230,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return preparation, on_device(normalised, self.device_, source)
 
     def _fit(self, task: Task) -> Attributes:
-        """The fitted attributes: the solution of the method's problem."""
+        """Solve the problem and return the fitted attributes."""
         problem = self._problem(task.data, task.query_weight)
         assert problem is not None
         solver = self._solver(problem, task.data)
         result = solver.solve(problem, self._start(task.data.feature_names), task.callback)
         if not (result.converged or solver.stops_early):
-            self._warn_of_tolerance(result)
+            self._warn_not_converged(result)
         return self._solution(problem, result)
 
     def _set(self, origin: Origin, fitted: Attributes) -> None:
-        """Take over what was learned, in place of what was learned before.
+        """Replace all fitted attributes.
 
-        Attributes that others have set, such as scikit-learn's for ``set_output``, stay.
+        Other attributes, such as scikit-learn's for ``set_output``, are kept.
         """
         for name in getattr(self, "_fitted", ()):
             delattr(self, name)
@@ -252,15 +251,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._fit_parameters = self._stated_parameters()
 
     def _loss(self) -> Loss | None:
-        """The loss that is minimised; None for a method that does not minimise loss + penalty."""
+        """The loss; None for a method that does not minimise loss + penalty."""
         return None
 
     def _penalty(self, objective: Objective) -> Penalty:
-        """The penalty beside it."""
         raise NotImplementedError
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> Problem | None:
-        """What is minimised; None without a loss."""
+        """The problem to minimise; None without a loss."""
         loss = self._loss()
         if loss is None:
             return None
@@ -268,11 +266,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return Problem(objective, self._penalty(objective))
 
     def _solver(self, problem: Problem, data: Dataset) -> Solver:
-        """What minimises it."""
         raise NotImplementedError
 
     def _solution(self, problem: Problem, result: Result) -> Attributes:
-        """The fitted attributes of a solver's result."""
         return {
             "coef_": result.w,
             "objective_": float(result.objective),
@@ -283,30 +279,29 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         }
 
     def _start(self, names: Sequence[str]) -> FloatArray | None:
-        """With ``warm_start`` the weights of the previous fit, found by the names of their features."""
+        """Weights of the previous fit in the order of ``names``; None without ``warm_start``."""
         previous = getattr(self, "coef_", None)
         if not getattr(self, "warm_start", False) or previous is None:
             return None
-        place = {name: j for j, name in enumerate(self.coef_names_)}
-        if len(previous) != len(names) or not place.keys() >= set(names):
+        index = {name: j for j, name in enumerate(self.coef_names_)}
+        if len(previous) != len(names) or not index.keys() >= set(names):
             return None
-        return np.array([previous[place[name]] for name in names])
+        return np.array([previous[index[name]] for name in names])
 
-    def _warn_of_tolerance(self, result: Result) -> None:
-        warn_of_tolerance(
+    def _warn_not_converged(self, result: Result) -> None:
+        warn_not_converged(
             f"{type(self).__name__} did not reach `tol={self.tol:g}` in {result.n_iter} "  # type: ignore[attr-defined]
             f"iterations (gap {result.gap:.2g} of the objective {result.objective:.4g}); raise "
             "`max_iter` or `tol`, or normalise the features"
         )
 
     def can(self, what: str) -> bool:
-        """Whether the method has an ability.
+        """Whether the method has an ability or property.
 
-        "budget": it keeps limits of features and cost. "distributed": it learns from distributed data.
-        "document_weight": a document of weight 2 counts as two copies of it. "grades": its labels must not be
-        negative. "linear": its model is linear. "scale": features in other units give another ranker.
-        "stream": it learns from a file while it is read. "valid": it selects among models of its own by
-        validation data.
+        "budget": it has limits on the number of features and the cost. "distributed": it can be fitted on
+        distributed data. "document_weight": it supports document weights. "grades": it needs nonnegative
+        labels. "linear": its model is linear. "scale": it depends on the scale of the features. "stream": it
+        can be fitted while a file is read. "valid": its ``fit`` uses validation data to select a model.
         """
         if what == "valid":
             return "valid" in inspect.signature(self.fit).parameters
@@ -320,17 +315,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def device_(self) -> str:
-        """Where to fit and score; a parameter of methods that can do it on a GPU."""
+        """Device to fit and score on: the parameter ``device`` if the method has it, else "cpu"."""
         return getattr(self, "device", "cpu")
 
     @property
     def normalisation_(self) -> Normalisation:
-        """How features are normalised, as learned by ``fit``."""
+        """Fitted normalisation."""
         return self.preparation_.normalisation
 
     @property
     def missing_(self) -> MissingPolicy:
-        """What replaces missing features, as learned by ``fit``."""
+        """Fitted replacements of missing values."""
         return self.preparation_.missing
 
     @property
@@ -339,36 +334,34 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return np.flatnonzero(self.coef_)
 
     def predict(self, X: Any, qid: Any = None) -> FloatArray:
-        """Scores in the input's row order: higher ranks first.
+        """Scores in row order; a higher score ranks first.
 
-        Query ids are needed only where features are normalised or filled within each query; a Dataset has
-        its own. The columns of a frame are found by name, in any order; those that the scores do not depend
-        on need not be there. Features that are on a GPU are scored there, as are others by a ranker with such
-        a device.
+        ``qid`` is needed only if features are normalised or filled within each query; a Dataset contains it.
+        Columns of a frame are matched by name, in any order; columns that the scores do not depend on may be
+        absent. Scores are computed on the GPU if the features are there or ``device`` is one.
         """
         check_is_fitted(self, "n_features_in_")
-        if isinstance(X, RemoteRows):
-            return X.predicted(self._scorer())  # type: ignore[no-any-return]
+        if isinstance(X, RemoteData):
+            return X.predict_parts(self._scorer())  # type: ignore[no-any-return]
         features = self._checked_features(X, self._columns_read())
         return _finite(self._scores(features, X.qid if isinstance(X, Dataset) else qid))
 
     def _scores(self, X: Matrix, qid: Any) -> FloatArray:
-        """Scores of checked features."""
         return self._linear_model().predict(X, qid, device=self.device_)
 
     def _scorer(self) -> Callable[[Dataset], FloatArray]:
-        """What gives the scores of a part of distributed data; it is sent to the workers."""
+        """Function that scores a part of distributed data; it is sent to the workers."""
         return self._linear_model().predict
 
     def _columns_read(self) -> IntArray:
-        """The columns that scores depend on."""
+        """Columns that the scores depend on."""
         return np.unique(self._linear_model().columns).astype(np.int64)
 
     def score(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> float:
-        """Mean NDCG@10 (standard profile); a query weighs the mean of its rows' sample weights.
+        """Mean NDCG@10 (standard profile), each query weighted by the mean ``sample_weight`` of its rows.
 
-        Without query ids, a ranker that was fitted with them refuses; one that was not takes all rows as one
-        query and warns.
+        Without query ids, all rows are one query, with a warning; if the ranker was fitted with query ids,
+        this is an error.
         """
         check_is_fitted(self, "n_features_in_")
         data = X if isinstance(X, Dataset) else self._data_to_score(X, y, qid)
@@ -383,7 +376,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
         return as_dataset(matrix, y, qid, getattr(self, "feature_names_in_", None))
 
-    def to_model(self) -> Any:  # a LinearModel, or a BoostedModel of rankers that are not linear
+    def to_model(self) -> Any:  # a LinearModel, or a BoostedModel if the ranker is not linear
         """The fitted ranker as a model that can be saved, exported and explained."""
         check_is_fitted(self, "n_features_in_")
         if self._origin.standardised:
@@ -392,20 +385,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self._linear_model(),
             method=type(self).__name__,
             parameters=self._fit_parameters,
-            certificate={k: v for k, v in self._certificate().items() if not _unknown(v)},
+            certificate={k: v for k, v in self._certificate().items() if not _is_not_finite(v)},
             metrics=self._metrics(),
             chosen_by=self._chosen_by(),
             data=self._origin.fingerprints,
         )
 
     def _linear_model(self) -> LinearModel:
-        """What is needed to score."""
+        """A model without provenance, to score with."""
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return LinearModel.of(names, self.support_, self.coef_[self.support_], self.preparation_)
 
     def _stated_parameters(self) -> dict[str, Any]:
-        """The parameters as plain data, which model files keep."""
-        return {name: plain(value) for name, value in self.get_params(deep=False).items()}
+        """The parameters as plain data, for the model file."""
+        return {name: to_plain(value) for name, value in self.get_params(deep=False).items()}
 
     def _certificate(self) -> dict[str, Any]:
         gap = relative(self.gap_, self.objective_)
@@ -414,39 +407,39 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
-        """The problem of which a certificate gives objective and gap; None if only the fit knows it.
+        """The problem that a certificate is about; None if it cannot be rebuilt.
 
-        The data are prepared and have the features that the certificate is about.
+        ``data`` is prepared and has the features of the certificate.
         """
         return self._problem(data, query_weight)
 
     def _metrics(self) -> dict[str, float]:
-        """What was measured on held-out queries."""
+        """Metrics on held-out queries, and costs, for the model file."""
         return {}
 
     def _chosen_by(self) -> dict[str, str] | None:
-        """The metric and the profile that the ranker chose its model by, if it did."""
+        """Metric and profile of the model selection; None if there was none."""
         return None
 
     @property
     def coef_names_(self) -> list[str]:
-        """Names of the weights: those of the features, then indicators of missing ones."""
+        """Names of the weights: features, then indicators of missing values."""
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [*(str(name) for name in names), *self.missing_.indicators]
 
     def _checked_data(
         self, X: Any, y: Any, qid: Any, document_weight: Any = None
     ) -> tuple[Dataset, AnyArray | None, bool]:
-        """(the training data, names of the features if there are any, whether they are standardised)."""
+        """(training data, feature names or None, whether the features are standardised)."""
         if isinstance(X, Dataset):
             for name, value in (("y", y), ("qid", qid), ("document_weight", document_weight)):
                 if value is not None:
-                    raise ParameterError(name, value, "must be None, because the Dataset has its own")
-            self._check_weighing(X.document_weight)
-            if isinstance(X, RemoteRows) and not self.can("distributed"):
+                    raise ParameterError(name, value, "must be None, because the Dataset contains it")
+            self._check_document_weight(X.document_weight)
+            if isinstance(X, RemoteData) and not self.can("distributed"):
                 raise DataError(None, None, ELSEWHERE.format(what=type(self).__name__))
             return X, np.array(X.feature_names, dtype=object), False
-        self._check_weighing(document_weight)
+        self._check_document_weight(document_weight)
         matrix, names = self._checked_matrix(X)
         if y is None:
             reason = f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -454,29 +447,31 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         labels = one_dimensional(y, warn=True)
         if qid is None:
             warn_caller(ONE_QUERY.format(n=matrix.shape[0]))
-        return as_dataset(matrix, labels, qid, names, document_weight), names, standardised(matrix)
+        return as_dataset(matrix, labels, qid, names, document_weight), names, is_standardised(matrix)
 
-    def _check_weighing(self, weight: Any) -> None:
+    def _check_document_weight(self, weight: Any) -> None:
         if weight is not None and not self.can("document_weight"):
-            raise ParameterError("document_weight", weight, UNWEIGHTED.format(what=type(self).__name__))
+            reason = f"{type(self).__name__} does not support document weights"
+            advice = "omit them, or use a ranker that does, such as SparseRanker"
+            raise ParameterError("document_weight", weight, f"{reason}; {advice}")
 
     def _checked_matrix(self, X: Any) -> tuple[Matrix, AnyArray | None]:
-        """Features to learn from as float32, float64 or CSR, perhaps not finite, and their names if any."""
+        """Training features as float32, float64 or CSR, not necessarily finite, and their names or None."""
         if is_on_gpu(X):
             return from_gpu(X), None
         if is_frame(X):
             refuse_text(X)
-        unfitted = clone(self)  # scikit-learn notes the names there
+        unfitted = clone(self)  # validate_data sets feature_names_in_ on it
         try:
             matrix = validate_data(unfitted, X, ensure_min_samples=2, **MATRIX)
         except (TypeError, ValueError):
             if is_frame(X):
-                as_matrix(X)  # it names the column at fault
+                as_matrix(X)  # its error names the column
             raise
         return matrix, getattr(unfitted, "feature_names_in_", None)
 
     def _checked_features(self, X: Any, used: IntArray | None = None) -> Matrix:
-        """The features in the order of the training data; those that are ``used`` (default: all) finite."""
+        """Features in the order of the training data; the ``used`` ones (default: all) must be finite."""
         if isinstance(X, Dataset):
             data = self._in_training_order(X)
         else:
@@ -484,15 +479,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             zeros = np.zeros(matrix.shape[0])
             data = as_dataset(matrix, zeros, None, getattr(self, "feature_names_in_", None))
         if used is None or len(used):
-            read = data if used is None else data.select_features(used)
-            check_finite(read, allow_missing=self.preparation_.fills)
+            used_data = data if used is None else data.select_features(used)
+            check_finite(used_data, allow_missing=self.preparation_.fills)
         return data.X
 
     def _matrix_to_score(self, X: Any, used: IntArray | None) -> Matrix:
         """Features to score as float32, float64 or CSR.
 
-        A ranker that has names finds the columns of a frame by name: those ``used`` (default: all) must be
-        there, and others are 0 if they are not.
+        If the ranker has feature names, columns of a frame are matched by name: the ``used`` ones (default:
+        all) must be present, others become 0 if they are absent.
         """
         if is_on_gpu(X):
             return self._check_width(from_gpu(X))
@@ -502,7 +497,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 return check_array(self._columns_by_name(X, names, used), **MATRIX)
             if is_frame(X):
                 refuse_text(X)
-            elif names and names == numbered_names(len(names)):  # no names to compare
+            elif names and names == numbered_names(len(names)):  # default names: nothing to compare
                 return self._check_width(check_array(X, **MATRIX))
             return validate_data(self, X, reset=False, **MATRIX)
         except (TypeError, ValueError):
@@ -517,24 +512,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return X
 
     def _columns_by_name(self, frame: Any, names: Sequence[str], used: IntArray | None) -> AnyArray:
-        """The columns of the training data; by position if either has no names of its own but f1, f2, …"""
+        """Columns of the training data, matched by name; by position if either has default names f1, f2, …"""
         present = frame_names(frame)
-        place = {name: j for j, name in enumerate(present)}
+        index = {name: j for j, name in enumerate(present)}
         needed = list(range(len(names))) if used is None else used.tolist()
-        absent = [names[j] for j in needed if names[j] not in place]
+        absent = [names[j] for j in needed if names[j] not in index]
         if not absent:
             X = np.zeros((len(frame), len(names)))
-            X[:, needed] = frame_columns(frame, [place[names[j]] for j in needed])
+            X[:, needed] = frame_columns(frame, [index[names[j]] for j in needed])
             return X
         if len(present) == len(names) and numbered_names(len(names)) in (tuple(names), present):
             return frame_columns(frame, range(len(names)))
         raise self._absent_features(absent, "the frame")
 
     def _in_training_order(self, data: Dataset) -> Dataset:
-        """The data with the columns of the training data in their order, found by name.
-
-        Where either has no names of its own but f1, f2, …, columns go by position.
-        """
+        """Reorder columns to match the training data, by name; by position if either has names f1, f2, …"""
         names = getattr(self, "feature_names_in_", None)
         if data.n_features != self.n_features_in_:
             raise DataError(
@@ -547,8 +539,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return in_column_order(data, data.feature_names if names is None else tuple(names), self)
 
     def _absent_features(self, absent: Sequence[str], where: str) -> DataError:
-        reason = f"{where} lacks {len(absent)} features of the fit: {', '.join(absent[:10])}"
-        return DataError(None, None, f"{reason}; give {type(self).__name__} the same feature names")
+        reason = f"{where} lacks {len(absent)} features of the training data: {', '.join(absent[:10])}"
+        return DataError(None, None, f"{reason}; use the names that {type(self).__name__} was fitted with")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -560,13 +552,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
 
 def in_column_order(data: Dataset, names: tuple[str, ...], ranker: Ranker) -> Dataset:
-    """The data with columns of these names in this order; by position where either has only f1, f2, …"""
+    """Reorder columns to ``names``; keep the order if either has only default names f1, f2, …"""
     if names == data.feature_names:
         return data
-    place = {name: column for column, name in enumerate(data.feature_names)}
-    absent = [name for name in names if name not in place]
+    index = {name: column for column, name in enumerate(data.feature_names)}
+    absent = [name for name in names if name not in index]
     if not absent:
-        return data.select_features(np.array([place[name] for name in names]))
+        return data.select_features(np.array([index[name] for name in names]))
     if numbered_names(data.n_features) in (names, data.feature_names):
         return data
     raise ranker._absent_features(absent, "the data set")
@@ -580,19 +572,19 @@ def as_dataset(
     return Dataset(matrix, one_dimensional(y), ids, columns, document_weight=document_weight)
 
 
-def started_from(ranker: Ranker, coef: FloatArray, names: Sequence[str]) -> Ranker:
-    """The ranker, whose next fit starts from the weights of these features."""
+def start_from(ranker: Ranker, coef: FloatArray, names: Sequence[str]) -> Ranker:
+    """Make the next fit of ``ranker`` start from these weights."""
     origin = Origin(len(names), np.array(names, dtype=object), Preparation(MissingPolicy("error")))
     ranker.set_params(warm_start=True)._set(origin, {"coef_": coef})
     return ranker
 
 
-def _unknown(value: Any) -> bool:
+def _is_not_finite(value: Any) -> bool:
     return isinstance(value, float) and not np.isfinite(value)
 
 
-def standardised(X: Matrix) -> bool:
-    """Whether every column has mean 0 and deviation 1, as behind a StandardScaler, or is constant."""
+def is_standardised(X: Matrix) -> bool:
+    """Whether every column has mean 0 and standard deviation 1 (as after StandardScaler) or is constant."""
     if not isinstance(X, np.ndarray):
         return False
     with np.errstate(over="ignore", invalid="ignore"):
@@ -600,20 +592,20 @@ def standardised(X: Matrix) -> bool:
     varies = deviation > 0
     return bool(
         varies.any()
-        and (np.abs(mean) <= STANDARD).all()
-        and (np.abs(deviation[varies] - 1.0) <= STANDARD).all()
+        and (np.abs(mean) <= STANDARDISED_TOL).all()
+        and (np.abs(deviation[varies] - 1.0) <= STANDARDISED_TOL).all()
     )
 
 
 def one_dimensional(y: Any, warn: bool = False) -> AnyArray:
-    """An array of one dimension; a column is one, too."""
+    """``y`` as a 1-d array; a single column is flattened."""
     if isinstance(y, np.ndarray) and y.ndim == 1:
         return y
     return np.asarray(column_or_1d(y, warn=warn))
 
 
 def as_valid(valid: ValidData) -> Dataset | None:
-    """Validation data: a Dataset or (X, y, qid), in which some ranking is better than another; or None."""
+    """Validation data as a Dataset in which at least one query has different labels; or None."""
     if valid is None:
         return None
     if isinstance(valid, tuple | list) and len(valid) == 3:
@@ -625,20 +617,20 @@ def as_valid(valid: ValidData) -> Dataset | None:
         raise DataError(
             None,
             None,
-            "no query of the validation data has documents of different labels, so all models rank them "
-            "equally well; give other validation data, or none for cross-validation",
+            "no query of the validation data has documents with different labels, so all models rank them "
+            "equally well; use other validation data, or none for cross-validation",
         )
     return valid
 
 
 def _finite(scores: FloatArray) -> FloatArray:
-    """The scores, unless one is too large for a number."""
+    """``scores``; an infinite one is an error."""
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)))
         raise DataError(
             None,
             None,
-            f"the score of row {row} overflows; bring the features to the scale of the training data",
+            f"the score of row {row} overflows; scale the features as in the training data",
         )
     return scores
 
@@ -652,10 +644,10 @@ def _query_means(sample_weight: Any, data: Dataset) -> AnyArray | None:
 
 
 STANDARDISED = (
-    "the features had mean 0 and deviation 1 when the ranker saw them, so its model is for features that are "
-    "scaled already; the model of a pipeline, for features as they are, is ranksieve.to_model(pipeline)"
+    "the features of the fit had mean 0 and standard deviation 1, so this model expects scaled features; "
+    "ranksieve.to_model(pipeline) makes a model of the whole pipeline, for unscaled features"
 )
 
 
 class StandardisedWarning(UserWarning):
-    """A model is for features that were standardised before the ranker saw them."""
+    """A model expects features that were standardised before the fit."""

@@ -1,4 +1,4 @@
-"""BestSubset: the best ranker with at most k features, and the proof that no other k do better."""
+"""BestSubset: the best ranker with at most k features, and a bound on all others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ranksieve.choice.forward import ForwardSearch
 from ranksieve.choice.held_out import HeldOut, Validation, number_of_folds
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.costs import FeatureCosts
-from ranksieve.data.dataset import Dataset, QueryWeight, counted, query_weights
+from ranksieve.data.dataset import Dataset, QueryWeight, drop_zero_weight, query_weights
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.losses import Loss, SquaredHinge
 from ranksieve.metrics import Profile, profile_for
@@ -43,33 +43,35 @@ from ranksieve.solvers import Trace
 from ranksieve.solvers.base import Callback
 from ranksieve.subset import Effort, SubsetResult, SubsetSearch
 
-ALIKE = 1e-9  # share of a feature's curvature that a copy of it may leave unexplained
-COMPARED_AT_ONCE = 1000  # features
+COPY_TOL = 1e-9  # i and j are copies if |H_ij| ≥ (1 − this)·√(H_ii·H_jj), H the Hessian at w = 0
+COPY_BLOCK_COLUMNS = 1000
 
 
 @dataclass(eq=False, repr=False)
 class BestSubset(Ranker):
-    """The best linear ranker with at most so many features, with a proof of how much better others can be.
+    """The best linear ranker with at most ``max_features`` features, with a proof of how good it is.
 
-    min over sets S of at most k features of min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖², w the
-    weights of S. Good sets come from forward selection with swaps. Branch and bound on features then raises a
-    lower bound of all other sets: the perspective relaxation of the ridge, certified by its dual.
+    Minimises (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖² over w with at most k nonzero weights. Good
+    sets come from forward selection with swaps. Branch and bound on features then raises a lower bound on the
+    objective of every other set: the perspective relaxation of the ridge, certified by its dual.
 
     Parameters
     ----------
     max_features : int, optional
-        k; None: only ``max_cost`` limits the set.
+        k. None: only ``max_cost`` limits the set.
     feature_costs, max_cost, must_have, must_not, signs
-        Costs (groups are paid once) and their limit, features that are in every set or in none, and signs of
-        weights; as in :class:`ranksieve.SparseRanker`.
+        Feature costs (groups are paid once) and their limit, features that every set or no set contains, and
+        signs of weights; as in :class:`ranksieve.SparseRanker`.
     gap : float
-        Stop when no set can be better by more than this share of the objective; 0: the best set is proven.
+        Stop when no set can lower the objective by more than this share; 0: search until optimality is
+        proven.
     time_limit : float
-        Stop after so many seconds, with the bound proven by then; 0: after the first bound.
+        Time limit in seconds; ``bound_`` is the best bound proven by then. 0: stop after the first bound.
     max_nodes : int, optional
-        Stop after so many regions of sets; unlike seconds, the same on every machine.
+        Maximum number of nodes of the search tree; unlike ``time_limit``, it gives the same result on every
+        machine.
     ridge : float, optional
-        μ; default: 1 % of the mean curvature of a usable feature at w = 0.
+        μ. Default: 1 % of the mean curvature of the usable features at w = 0.
     normalise, missing
         As in :class:`ranksieve.SparseRanker`.
 
@@ -78,19 +80,19 @@ class BestSubset(Ranker):
     coef_, support_, objective_
         The best set found and its weights.
     bound_, gap_ : float
-        No allowed set has an objective below ``bound_``; ``gap_`` is ``objective_`` less it.
+        No allowed set has an objective below ``bound_``; ``gap_`` is ``objective_`` − ``bound_``.
     root_bound_ : float
-        The bound before the first split.
+        The bound before the first branching.
     never_, always_ : list of str
         Features that no better set uses, and features that every better set uses.
     ties_ : dict of str to list of str
-        For features of the set, other features that are copies of it, up to their scale within queries.
+        Other features that are multiples of a feature of the set, within queries.
     n_iter_ : int
-        Regions of sets that were bounded.
+        Number of nodes of the search tree.
     subset_ : SubsetResult
-        All of this, and the tree that proves it.
+        The complete result, with the search tree that proves it.
     costs_ : FeatureCosts or None
-        What features cost.
+        Feature costs.
     ridge_ : float
         μ.
     """
@@ -134,9 +136,10 @@ class BestSubset(Ranker):
         query_weight: QueryWeight | None = None,
         progress: Progress | None = None,
     ) -> list[BestSubset]:
-        """One fitted ranker for each number of features; each search begins with the set of the one before.
+        """Fit one ranker per number of features; each search starts from the previous set.
 
-        ``progress`` is called with (hundredths of a size done, in all), by time where a search goes on.
+        ``progress`` is called with (percent done, summed over sizes; 100 × number of sizes). During a search
+        the percentage is the elapsed share of ``time_limit``.
         """
         rankers = [clone(self).set_params(max_features=size) for size in sorted(set(sizes))]
         for ranker in rankers:
@@ -145,12 +148,11 @@ class BestSubset(Ranker):
             task = rankers[-1]._task(data, query_weight=query_weight)
             search, costs = rankers[-1]._search(task)
             for done, ranker in enumerate(rankers):
-                clock = _clock(progress, done, len(rankers), self.time_limit)
-                ranker._set(task.origin, ranker._best(task, search, costs, clock))
+                callback = _time_callback(progress, done, len(rankers), self.time_limit)
+                ranker._set(task.origin, ranker._best(task, search, costs, callback))
         return rankers
 
     def _search(self, task: Task) -> tuple[SubsetSearch, FeatureCosts | None]:
-        """The search for sets, and what features cost."""
         objective = make_objective(task.data, query_weight=task.query_weight)
         budget, costs = self._budget(task.source, task.data, task.preparation, objective)
         return SubsetSearch(objective, budget, self.ridge), costs
@@ -158,7 +160,7 @@ class BestSubset(Ranker):
     def _budget(
         self, source: Dataset, data: Dataset, preparation: Preparation, objective: Objective
     ) -> tuple[Budget, FeatureCosts | None]:
-        """The sets that are allowed; a budget that leaves none is refused."""
+        """The budget and the feature costs; a budget that allows no set is an error."""
         indicators = preparation.missing.indicators
         costs = stated_costs(self.feature_costs, source.feature_names, indicators)
         budget = usable_budget(stated_budget(self, data.feature_names, indicators, costs), objective)
@@ -169,20 +171,19 @@ class BestSubset(Ranker):
             raise DataError(
                 None,
                 None,
-                "no feature tells any pair of documents apart: every usable feature is constant within "
+                "no feature distinguishes any pair of documents: every usable feature is constant within "
                 "every query that has different labels",
             )
         most = int(np.count_nonzero(usable))
         if self.max_features is not None and self.max_features > most:
-            reason = f"only {most} of the {len(usable)} features may be used and vary within queries"
-            raise ParameterError("max_features", self.max_features, f"{reason}; give at most {most}")
+            reason = f"only {most} of the {len(usable)} features are allowed and vary within queries"
+            raise ParameterError("max_features", self.max_features, f"{reason}; use at most {most}")
         budget.check_affordable(usable)
         return budget, costs
 
     def _best(
         self, task: Task, search: SubsetSearch, costs: FeatureCosts | None, callback: Callback | None
     ) -> Attributes:
-        """The fitted attributes of the best set."""
         trace, usable = Trace(), search.budget.usable
 
         def record(n_nodes: int, w: FloatArray, objective: float, gap: float) -> None:
@@ -204,8 +205,8 @@ class BestSubset(Ranker):
             "gap_": objective - best.bound,
             "n_iter_": best.n_nodes,
             "trace_": trace,
-            "never_": names[usable & (best.joined >= objective)].tolist(),
-            "always_": names[usable & (best.left >= objective)].tolist(),
+            "never_": names[usable & (best.with_each >= objective)].tolist(),
+            "always_": names[usable & (best.without_each >= objective)].tolist(),
             "ties_": _copies(search.objective, usable, np.flatnonzero(best.fit.w), names),
         }
 
@@ -224,36 +225,36 @@ class BestSubset(Ranker):
         return cost_of(self.costs_, self.coef_names_, self.support_)
 
 
-def _clock(progress: Progress | None, done: int, total: int, time_limit: float) -> Callback | None:
-    """A callback that reports the share of the time that has gone by."""
+def _time_callback(progress: Progress | None, done: int, total: int, time_limit: float) -> Callback | None:
+    """Callback that reports the elapsed share of the time limit."""
     if progress is None:
         return None
-    began, report = time.perf_counter(), progress
+    start, report = time.perf_counter(), progress
 
-    def tick(n_nodes: int, w: FloatArray, objective: float, gap: float) -> None:
-        share = (time.perf_counter() - began) / max(time_limit, np.finfo(float).tiny)
+    def callback(n_nodes: int, w: FloatArray, objective: float, gap: float) -> None:
+        share = (time.perf_counter() - start) / max(time_limit, np.finfo(float).tiny)
         report(int(100 * (done + min(1.0, share))), 100 * total)
 
-    return tick
+    return callback
 
 
 def _copies(objective: Objective, usable: BoolArray, support: IntArray, names: Any) -> dict[str, list[str]]:
-    """For each feature of a set the others that differ from it by a factor alone, within queries."""
-    point, found = objective.at_zero, dict[int, list[int]]()
+    """For each feature of ``support``, the other features that are multiples of it within queries."""
+    point, copies = objective.at_zero, dict[int, list[int]]()
     candidates = np.setdiff1d(np.flatnonzero(usable), support)
-    for first in range(0, max(len(candidates), 1), COMPARED_AT_ONCE):
-        others = candidates[first : first + COMPARED_AT_ONCE]
+    for first in range(0, max(len(candidates), 1), COPY_BLOCK_COLUMNS):
+        others = candidates[first : first + COPY_BLOCK_COLUMNS]
         columns = np.union1d(others, support)
         H = objective.hessian(point, columns)
-        size = np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
+        norm = np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
         for j in support.tolist():
             row = np.searchsorted(columns, j)
-            same = columns[np.abs(H[row]) >= (1.0 - ALIKE) * size[row] * size]
-            found.setdefault(j, []).extend(same[same != j].tolist())
-    return {str(names[j]): names[np.unique(same).tolist()].tolist() for j, same in found.items() if same}
+            same = columns[np.abs(H[row]) >= (1.0 - COPY_TOL) * norm[row] * norm]
+            copies.setdefault(j, []).extend(same[same != j].tolist())
+    return {str(names[j]): names[np.unique(same).tolist()].tolist() for j, same in copies.items() if same}
 
 
-def held_out_sizes(
+def evaluate_sizes(
     rankers: Sequence[BestSubset],
     data: Dataset,
     valid: ValidData = None,
@@ -263,25 +264,25 @@ def held_out_sizes(
     random_state: int = 0,
     query_weight: QueryWeight | None = None,
 ) -> tuple[Validation, int]:
-    """(how sets of each size rank held-out queries, folds of training queries that were held out in turn).
+    """Evaluate the best set of each size on held-out queries: (validation, number of folds).
 
-    ``rankers`` are those of ``fit_sizes``, to which ``query_weight`` was given. Folds have sets of their own,
-    by forward selection with swaps.
+    ``rankers`` is the result of ``fit_sizes`` with the same ``query_weight``. In each fold, forward selection
+    with swaps chooses the sets.
     """
     valid = as_valid(valid)
     largest = rankers[-1]
-    data, weight = counted(data, query_weights(query_weight, data))
+    data, weight = drop_zero_weight(data, query_weights(query_weight, data))
     preparation, most = largest.preparation_, largest.subset_.max_features
     prepared = preparation.for_learning(data)
-    n_folds, dealings, fold_coefs = number_of_folds(cv, prepared, valid), [], None
+    n_folds, splits, fold_coefs = number_of_folds(cv, prepared, valid), [], None
     if n_folds:
         folds = Folds(prepared, n_folds, 1, random_state, weight)
-        dealings = [folds.fold_of_queries(one) for one in folds.dealings]
+        splits = [folds.fold_of_queries(one) for one in folds.splits]
         budget, _ = largest._budget(data, prepared, preparation, folds.objective)
         first = max(1, len(budget.fixed))
         fold_coefs = np.zeros((len(rankers), n_folds, prepared.n_features))
         for fold in range(n_folds):
-            forward = ForwardSearch(folds.left(fold), budget.usable, ridge=largest.ridge_)
+            forward = ForwardSearch(folds.objective_without(fold), budget.usable, ridge=largest.ridge_)
             fits = forward.path(most, budget)
             for k, ranker in enumerate(rankers if fits else ()):
                 fold_coefs[k, fold] = fits[min(ranker.subset_.max_features - first, len(fits) - 1)].w
@@ -289,5 +290,5 @@ def held_out_sizes(
     if valid is not None:
         valid = in_column_order(valid, data.feature_names, largest)
         preparation.filled(valid)
-    held_out = HeldOut(preparation, metric, measured, data, dealings, valid)
+    held_out = HeldOut(preparation, metric, measured, data, splits, valid)
     return held_out.measure(np.array([ranker.coef_ for ranker in rankers]), fold_coefs), n_folds

@@ -1,4 +1,4 @@
-"""The frontier: what accuracy each number of features and each cost can buy."""
+"""The frontier: the best accuracy for each number of features and each cost."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from ranksieve.rankers.sparse_ranker import SparseRanker
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """Models by falling regularisation, path after path: held-out metric, features in use, cost.
+    """Candidate models with held-out metric, number of features and cost.
 
-    ``costs`` is None without feature costs. ``optimal`` marks the points that no other beats: none has at
-    least their metric with at most their features and cost, and is better in one of these.
+    Points are ordered by family, then by decreasing regularisation. ``costs`` is None without feature costs.
+    ``optimal`` marks Pareto-optimal points: no other point is at least as good in metric, number of features
+    and cost, and better in one of them.
     """
 
     metric: str
@@ -40,7 +41,7 @@ class Frontier:
         return len(self.mean)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; optimal points also name their features."""
+        """Plain data for JSON; optimal points also list their features."""
         return {
             "metric": self.metric,
             "profile": self.profile,
@@ -70,24 +71,24 @@ def frontier(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Frontier:
-    """Measure what features and cost buy in accuracy: all candidate models, and which are Pareto-optimal.
+    """Trade-off between accuracy, number of features and cost, over all candidate models.
 
     Parameters
     ----------
     data, valid : Dataset
-        As in :meth:`SparseRanker.fit`: without ``valid`` the metric comes from cross-validation.
+        As in :meth:`SparseRanker.fit`; without ``valid``, the metric comes from cross-validation.
     query_weight : array or mapping of query id to number, optional
         As in :meth:`SparseRanker.fit`.
     **settings
         Parameters of :class:`SparseRanker`, such as ``feature_costs``, ``metric`` and ``signs``;
-        ``max_features`` and ``max_cost`` cut the frontier off.
+        ``max_features`` and ``max_cost`` limit the frontier.
     """
     ranker = SparseRanker(**settings).fit(data, valid=valid, query_weight=query_weight, progress=progress)
     return frontier_of(ranker.choice_)
 
 
 def frontier_of(choice: Choice) -> Frontier:
-    """The frontier of the candidates of a choice that its budget allows."""
+    """The frontier of the candidates within the budget of a choice."""
     budget, validation, allowed = choice.budget, choice.validation, choice.allowed
     coefs, values = choice.coefs[allowed], choice.values[allowed]
     labels = [family.label for family in choice.families for _ in family.candidates]
@@ -110,16 +111,17 @@ def frontier_of(choice: Choice) -> Frontier:
     )
 
 
-def pareto_optimal(burdens: FloatArray) -> BoolArray:
-    """Which rows no other row dominates: is at most as large everywhere and smaller somewhere.
+def pareto_optimal(values: FloatArray) -> BoolArray:
+    """Mask of the rows that no other row dominates, smaller values being better.
 
-    Of equal rows the first is optimal.
+    A row dominates another if it is nowhere larger and somewhere smaller. Of equal rows, the first is
+    optimal.
     """
-    order = np.lexsort(burdens.T[::-1])  # a row can be dominated, or equalled, only by rows before it
-    optimal = np.zeros(len(burdens), dtype=bool)
-    kept = np.empty((0, burdens.shape[1]))
+    order = np.lexsort(values.T[::-1])  # a row can be dominated, or equalled, only by rows before it
+    optimal = np.zeros(len(values), dtype=bool)
+    front = np.empty((0, values.shape[1]))
     for row in order:
-        if not (kept <= burdens[row]).all(axis=1).any():
+        if not (front <= values[row]).all(axis=1).any():
             optimal[row] = True
-            kept = np.vstack([kept, burdens[row]])
+            front = np.vstack([front, values[row]])
     return optimal

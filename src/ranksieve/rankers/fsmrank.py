@@ -18,27 +18,27 @@ from ranksieve.penalties.similarity import (
     FORMS,
     PSD_POLICIES,
     SimilarityQuadratic,
+    apply_psd_policy,
     feasible_scales,
     importance_slopes,
     is_positive_semidefinite,
-    settle_definiteness,
 )
 from ranksieve.rankers.base import Attributes, Ranker
 from ranksieve.rankers.measures import feature_importance, similarity_measure
 from ranksieve.rankers.parameters import Count, NotNegative, Positive, one_of
 from ranksieve.solvers import Fista, Problem, Result, Solver
 
-FIRST_SHARE = 2.0**-10  # of the Lipschitz bound, where the line search begins
-BOTTOMLESS = -1e8  # the loss at w = 0 is 1, so an objective below this is on its way to −∞
+INITIAL_LIPSCHITZ_SHARE = 2.0**-10  # of the Lipschitz bound: initial value of the line search
+MIN_OBJECTIVE = -1e8  # the loss at w = 0 is 1, so an objective below this diverges to −∞
 
 UNBOUNDED = (
-    "the objective falls without bound, because the similarity matrix is not positive semidefinite; "
+    "the objective is unbounded below, because the similarity matrix is not positive semidefinite; "
     "use `psd='project'` or a smaller `similarity_weight`"
 )
 
 ALL_EXCLUDED = (
     "every feature has importance 0; use another importance, such as `importance='pearson'` (a constant "
-    "feature has importance 0, and so has every feature by 'ndcg' if no query has ten documents)"
+    "feature has importance 0, and with 'ndcg' every feature has if no query has ten documents)"
 )
 
 
@@ -46,34 +46,35 @@ ALL_EXCLUDED = (
 class FSMRank(Ranker):
     """min_w f(w) + (λ1/2) |w|ᵀA|w| + λ2 Σ_j |w_j|/s_j, f the mean squared hinge over pairs.
 
-    s_j is the importance of feature j, A_ij the similarity of features i and j: weak features pay more, and
-    two similar features pay for large weights together. Solved as the paper's eq. (2), over u, v ≥ 0 with
-    w = u − v and |w| read as u + v, by accelerated projected gradient. The line search for the Lipschitz
-    constant begins at (4 + 2λ1)d/2¹⁰ and doubles.
+    s_j is the importance of feature j, A_ij the similarity of features i and j: weak features are penalised
+    more, and so are large weights on two similar features. Solved as the paper's eq. (2), over u, v ≥ 0 with
+    w = u − v and u + v in place of |w|, by accelerated projected gradient. The line search for the Lipschitz
+    constant starts at (4 + 2λ1)d/2¹⁰ and doubles it.
 
     Parameters
     ----------
     alpha : float
         λ2, the ℓ1 weight on the mean loss.
     similarity_weight : float
-        λ1. At 0 the similarity plays no part and is not computed.
+        λ1. At 0 the similarity is not computed.
     importance : "pearson", "ndcg", "map", "ones" or array
-        |correlation with the label|, single-feature NDCG@10 or MAP (letor profile, better direction), or 1;
-        or one number ≥ 0 a feature. A feature of importance 0, such as a constant one, is excluded.
+        |correlation with the label|, NDCG@10 or MAP of the feature alone (letor profile, better direction),
+        or 1; or an array with one number ≥ 0 per feature. A feature with importance 0, such as a constant
+        one, is excluded.
     similarity : "pearson", "squared_pearson", "kendall", "identity" or array
-        |correlation|, its square, |Kendall's τ-b| averaged over queries, none; or a symmetric matrix.
+        |correlation|, its square, |Kendall's τ-b| averaged over queries, the identity; or a symmetric matrix.
     form : "split" or "signed"
         The paper's eq. (2), or its eq. (1) with wᵀAw in place of |w|ᵀA|w|.
     psd : "project", "warn", "error" or "ignore"
         What to do with a similarity matrix that is not positive semidefinite: replace it by the nearest one
-        that is, or keep it with a warning, raise, or keep it silently. Kept, the problem need not be convex
-        (nor, with form="signed", bounded) and ``gap_`` is NaN. Absolute correlations are commonly slightly
-        indefinite (smallest eigenvalue about −0.1 % of the largest on LETOR data), hence the default;
-        "ignore" is the paper to the letter.
+        that is, keep it with a warning, raise an error, or keep it silently. If it is kept, the problem may
+        not be convex (nor bounded, with form="signed"), and ``gap_`` is NaN. Absolute correlations are often
+        slightly indefinite (smallest eigenvalue about −0.1 % of the largest on LETOR data), hence the
+        default; "ignore" is exactly the paper.
     max_iter : int
-        Most iterations.
+        Maximum number of iterations.
     tol : float
-        Stop when the objective changes by at most this share of itself.
+        Stop when the relative change of the objective is at most this.
     warm_start : bool
         Start from the previous fit's weights.
 
@@ -85,7 +86,7 @@ class FSMRank(Ranker):
         A as used; None if ``similarity_weight`` is 0.
     gap_ : float
         ``objective_`` minus a proven lower bound of the minimum; NaN if A is not positive semidefinite. The
-        paper's ``tol`` of 1e-4 stops early: expect a gap far above it, and lower ``tol`` to close it.
+        paper's ``tol`` of 1e-4 stops early, with a much larger gap; a smaller ``tol`` closes it.
 
     Notes
     -----
@@ -96,18 +97,18 @@ class FSMRank(Ranker):
 
     D_f(c) − θ²q(t0) + Σ_j u_j (c·g_j + θh_j + λ2/s_j) + v_j (−c·g_j + θh_j + λ2/s_j),
 
-    whose minimum over u, v ≥ 0 is D_f(c) − θ²q(t0) if no bracket is negative. The largest c ≤ 1 that keeps
-    them so is taken for θ = 1 (if there is one) and for θ = c (there always is one), and the better bound of
-    the two. At the optimum the brackets at c = θ = 1 are the optimality conditions, so the gap is 0. Eq. (1)
-    is the same with −θh_j in v's bracket.
+    whose minimum over u, v ≥ 0 is D_f(c) − θ²q(t0) if no bracket is negative. The bound is the better of two:
+    with θ = 1 and with θ = c, each with the largest c ≤ 1 for which no bracket is negative (for θ = 1 there
+    may be none). At the optimum, nonnegative brackets at c = θ = 1 are the optimality conditions, so the gap
+    is 0. For eq. (1), v's bracket has −θh_j instead.
 
     References
     ----------
     H. Lai, Y. Pan, Y. Tang, R. Yu: FSMRank: Feature Selection Algorithm for Learning to Rank, IEEE
     Transactions on Neural Networks and Learning Systems 24(6), 2013. Its eqs. (1) and (2) are not equivalent:
-    A on the doubled features makes the quadratic (u + v)ᵀA(u + v), so |w|ᵀA|w|, not wᵀAw; the algorithm
-    solves (2). It takes absolute correlations to be positive semidefinite, which they need not be. Constant
-    features, which have no correlation, are excluded.
+    A on the doubled features gives (u + v)ᵀA(u + v), hence |w|ᵀA|w|, not wᵀAw; the algorithm solves (2). The
+    paper assumes that absolute correlations are positive semidefinite, which they need not be. Constant
+    features, whose correlation is undefined, are excluded.
     """
 
     alpha: NotNegative = 1e-3
@@ -125,7 +126,7 @@ class FSMRank(Ranker):
         return SquaredHinge()
 
     def _abilities(self) -> Collection[str]:
-        return ("linear", "scale", "document_weight")  # importance and similarity need the rows
+        return ("linear", "scale", "document_weight")  # not distributed: the measures need the rows
 
     def _problem(self, data: Dataset, query_weight: FloatArray | None) -> SimilarityProblem:
         objective = make_objective(data, self._loss(), query_weight)
@@ -135,18 +136,18 @@ class FSMRank(Ranker):
         similarity = similarity_measure(self.similarity, data.n_features, self.similarity_weight > 0)
         matrix = None
         if self.similarity_weight > 0:
-            matrix = settle_definiteness(similarity(data, query_weight), self.psd)
+            matrix = apply_psd_policy(similarity(data, query_weight), self.psd)
         form = FORMS[self.form](importance_slopes(self.alpha, importance))
         quadratic = SimilarityQuadratic(self.similarity_weight, matrix)
         return SimilarityProblem(objective, form, np.isfinite(form.slope), quadratic, importance)
 
     def _solver(self, problem: Problem, data: Dataset) -> Solver:
-        lipschitz = FIRST_SHARE * fsmrank_lipschitz(problem.n_features, self.similarity_weight)
+        lipschitz = INITIAL_LIPSCHITZ_SHARE * fsmrank_lipschitz(problem.n_features, self.similarity_weight)
         return Fista(self.tol, self.max_iter, restart=False, stop="change", lipschitz=lipschitz)
 
     def _solution(self, problem: Any, result: Result) -> Attributes:
-        found = {"importance_": problem.importance, "similarity_": problem.similarity.matrix}
-        return {**super()._solution(problem, result), **found}
+        measures = {"importance_": problem.importance, "similarity_": problem.similarity.matrix}
+        return {**super()._solution(problem, result), **measures}
 
 
 NO_SIMILARITY = SimilarityQuadratic(0.0, None)
@@ -154,7 +155,7 @@ NO_SIMILARITY = SimilarityQuadratic(0.0, None)
 
 @dataclass(frozen=True)
 class SimilarityPoint:
-    """The smooth part f + q at one x: the loss there, the gradient of q in t, and both values."""
+    """The smooth part f + q at a point x: the loss, the gradient of q in t, and the value of q."""
 
     x: FloatArray
     loss: Point
@@ -172,7 +173,7 @@ class SimilarityPoint:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityProblem(Problem):
-    """f(w(x)) + q(t(x)) + the ℓ1 term of the form, which is the penalty, in the form's variables x."""
+    """f(w(x)) + q(t(x)) + penalty(x), the penalty being the ℓ1 term, in the variables x of the form."""
 
     similarity: SimilarityQuadratic = NO_SIMILARITY
     importance: FloatArray | None = None
@@ -181,8 +182,8 @@ class SimilarityProblem(Problem):
     def convex(self) -> bool:
         return self.similarity.matrix is None or is_positive_semidefinite(self.similarity.matrix)
 
-    def start(self, given: Any) -> Any:
-        return self.evaluate(self.penalty.variables(super().start(given).w))
+    def start(self, start: Any) -> Any:
+        return self.evaluate(self.penalty.variables(super().start(start).w))
 
     def evaluate(self, x: FloatArray) -> SimilarityPoint:
         t = self.penalty.sizes(x)
@@ -190,7 +191,7 @@ class SimilarityProblem(Problem):
         point = SimilarityPoint(
             x, self.objective.evaluate(self.penalty.weights(x)), gradient, 0.5 * float(t @ gradient)
         )
-        if point.value < BOTTOMLESS:
+        if point.value < MIN_OBJECTIVE:
             raise DataError(None, None, UNBOUNDED)
         return point
 
@@ -206,24 +207,24 @@ class SimilarityProblem(Problem):
         return float(point.value + self.penalty.value(point.x))
 
     def gap(self, point: Any, g: FloatArray | None = None) -> float:
-        """The objective minus the best of two dual values; NaN without convexity."""
+        """The objective minus the better of two lower bounds; NaN if the problem is not convex."""
         if not self.convex:
             return np.nan
         gradient = self.objective.gradient(point.loss)
         scales = feasible_scales(self.penalty, gradient, point.similarity_gradient)
         bounds = (self.objective.dual(point.loss, c) - theta**2 * point.quadratic for c, theta in scales)
-        distance = np.maximum(0.0, self.value(point) - max(bounds))
-        return float(distance + self.objective.value_error(point.loss))
+        gap = np.maximum(0.0, self.value(point) - max(bounds))
+        return float(gap + self.objective.value_error(point.loss))
 
     def finish(self, point: Any) -> Any:
-        """The point, or if it is no worse the u, v of the same weights that are not both positive."""
-        tidy = self.evaluate(self.penalty.variables(point.w))
-        return tidy if self.value(tidy) <= self.value(point) else point
+        """Replace u, v by those of the same weights with min(u_j, v_j) = 0, unless this is worse."""
+        reduced = self.evaluate(self.penalty.variables(point.w))
+        return reduced if self.value(reduced) <= self.value(point) else point
 
 
 def fsmrank_lipschitz(n_features: int, similarity_weight: float) -> float:
     """Theorem 1: L0 = (4 + 2λ1)·d bounds the Lipschitz constant of the gradient of f + q in (u, v).
 
-    For eq. (1), in w alone, half of it does.
+    For eq. (1), in w alone, L0/2 is a bound.
     """
     return (4.0 + 2.0 * similarity_weight) * n_features

@@ -1,6 +1,6 @@
-"""Measures of features: importance, and similarity A_ij in [0, 1], symmetric, 1 on the diagonal.
+"""Feature importance, and similarity of features: A_ij in [0, 1], symmetric, 1 on the diagonal.
 
-One function and one line in a table adds a measure.
+To add a measure, write a function and add it to IMPORTANCES or SIMILARITIES.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve._parallel import map_blocks, single_threaded_blas, split_blocks, sum_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, Matrix
-from ranksieve.data.dataset import Dataset, check_finite, counted
+from ranksieve.data.dataset import Dataset, check_finite, drop_zero_weight
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_rows
 from ranksieve.errors import DataError, ParameterError, lookup
@@ -20,34 +20,35 @@ from ranksieve.kernels.concordance import concordances
 from ranksieve.metrics import Evaluator, Profile
 
 Measure: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
-"""(data, weight per query or None) -> one importance per feature, or a features × features matrix."""
+"""(data, query weights or None) -> one importance per feature, or a features × features matrix."""
 
-MOST_COMPARED = 5000  # features: beyond, similarities take too much memory and their eigenvalues too long
-SYMMETRIC = 1e-8  # largest |A_ij − A_ji|, as a share of the largest entry
-MANY_DOCUMENTS = 1000  # of a query: with more, sorting takes less time than all pairs
-PAIRS_AT_ONCE = 4096  # document pairs in one matrix product
+MAX_SIMILARITY_FEATURES = 5000  # limited by the memory of the matrix and the time for its eigenvalues
+SYMMETRY_TOL = 1e-8  # maximum |A_ij − A_ji|, relative to the largest entry
+MAX_PAIRWISE_DOCUMENTS = 1000  # of a query: with more, sorting is faster than all pairs
+PRODUCT_PAIRS = 4096  # minimum number of document pairs per matrix product, for speed
 
 
 # Importance
 
 
-class Standard:
-    """Columns as z = (x − mean)/reach, reach = max|x − mean|; a constant column is exactly 0.
+class ScaledColumns:
+    """Columns as z = (x − mean)/scale, scale = max|x − mean|; a constant column is exactly 0.
 
-    Rows count ``weight`` times. Dividing by the reach keeps squares from overflowing or vanishing.
+    The mean is weighted by ``weight``, one per row. Dividing by the scale keeps squares from overflow and
+    underflow.
     """
 
     def __init__(self, X: Matrix, weight: FloatArray) -> None:
         self._X, self._weight = X, weight
         self.cuts = split_blocks(np.arange(X.shape[0] + 1))
-        self._centre, self._reach, self.constant = self._shape()
+        self._centre, self._scale, self.constant = self._centre_and_scale()
 
     def rows(self, start: int, stop: int) -> FloatArray:
-        """√weight · z of some rows."""
-        z = (dense_rows(self._X, slice(start, stop)) - self._centre) / self._reach
+        """√weight · z of rows ``start`` to ``stop`` − 1."""
+        z = (dense_rows(self._X, slice(start, stop)) - self._centre) / self._scale
         return np.asarray(np.sqrt(self._weight[start:stop, None]) * z)
 
-    def _shape(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _centre_and_scale(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         def work(start: int, stop: int) -> tuple[FloatArray, FloatArray, FloatArray]:
             x = dense_rows(self._X, slice(start, stop))
             return x.min(axis=0), x.max(axis=0), self._weight[start:stop] @ x
@@ -56,15 +57,15 @@ class Standard:
         lowest, highest = np.min(low, axis=0), np.max(high, axis=0)
         centre = np.clip(np.sum(total, axis=0) / self._weight.sum(), lowest, highest)
         constant = lowest == highest
-        reach = np.where(constant, 1.0, np.maximum(highest - centre, centre - lowest))
-        return centre, reach, constant
+        scale = np.where(constant, 1.0, np.maximum(highest - centre, centre - lowest))
+        return centre, scale, constant
 
 
 def label_correlation(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """s_j = |cov(x_j, y)| / √(var(x_j) var(y)) over all documents; 0 for a constant feature."""
-    data, weight = counted(data, query_weight)
+    data, weight = drop_zero_weight(data, query_weight)
     rows = data.row_weights(weight)
-    features, labels = Standard(data.X, rows), Standard(data.y[:, None], rows)
+    features, labels = ScaledColumns(data.X, rows), ScaledColumns(data.y[:, None], rows)
 
     def sums(start: int, stop: int) -> FloatArray:
         z, t = features.rows(start, stop), labels.rows(start, stop)[:, 0]
@@ -77,38 +78,39 @@ def label_correlation(data: Dataset, query_weight: FloatArray | None = None) -> 
 
 
 def single_ndcg(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """NDCG@10 (letor profile) of ranking by the feature alone, up or down, whichever is better.
+    """NDCG@10 (letor profile) of ranking by the feature alone, in the better of both directions.
 
-    Lists with fewer than ten documents count 0. Ties keep the input order. A feature that is constant within
-    every query ranks nothing: 0.
+    Lists with fewer than ten documents have NDCG 0. Ties keep the input order. A feature that is constant
+    within every query has importance 0.
     """
     _check_unweighted(data, "importance", "ndcg")
     return single_feature(data, "ndcg@10", query_weight, "letor")
 
 
 def single_map(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """MAP (letor profile) of ranking by the feature alone, up or down, whichever is better.
+    """MAP (letor profile) of ranking by the feature alone, in the better of both directions.
 
-    Ties keep the input order. A feature that is constant within every query ranks nothing: 0.
+    Ties keep the input order. A feature that is constant within every query has importance 0.
     """
     _check_unweighted(data, "importance", "map")
     return single_feature(data, "map", query_weight, "letor")
 
 
 def equal_importance(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """s_j = 1: no information on importance. A constant feature still has importance 0."""
-    data, weight = counted(data, query_weight)
-    return np.where(Standard(data.X, data.row_weights(weight)).constant, 0.0, 1.0)
+    """s_j = 1, or 0 for a constant feature."""
+    data, weight = drop_zero_weight(data, query_weight)
+    return np.where(ScaledColumns(data.X, data.row_weights(weight)).constant, 0.0, 1.0)
 
 
 def single_feature(
     data: Dataset, metric: str, query_weight: FloatArray | None, profile: str | Profile
 ) -> FloatArray:
-    """The metric of ranking by each feature alone, up or down, whichever is better; 0 if it ranks nothing.
+    """Metric of ranking by each feature alone, in the better of both directions.
 
-    Metrics count every document once, whatever it weighs.
+    0 for a feature that is constant within every query. Documents of weight 0 are dropped, other weights of
+    documents ignored.
     """
-    data, weight = counted(data, query_weight)
+    data, weight = drop_zero_weight(data, query_weight)
     evaluator = Evaluator(data, profile)
 
     def value(column: FloatArray) -> float:
@@ -122,7 +124,7 @@ def single_feature(
 
 def _check_unweighted(data: Dataset, parameter: str, name: str) -> None:
     if data.document_weight is not None:
-        reason = "cannot weigh documents; leave `document_weight` out, or choose 'pearson'"
+        reason = "does not support document weights; omit `document_weight`, or use 'pearson'"
         raise ParameterError(parameter, name, reason)
 
 
@@ -137,10 +139,10 @@ def _varies(data: Dataset, column: FloatArray) -> bool:
 def correlation(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
     """A_ij = |cov(x_i, x_j)| / √(var(x_i) var(x_j)) over all documents.
 
-    A constant feature is similar to none but itself. The absolute values can make the matrix indefinite.
+    A constant feature has similarity 0 to all others. The absolute values can make the matrix indefinite.
     """
-    data, weight = counted(data, query_weight)
-    features = Standard(data.X, data.row_weights(weight))
+    data, weight = drop_zero_weight(data, query_weight)
+    features = ScaledColumns(data.X, data.row_weights(weight))
 
     def gram(start: int, stop: int) -> FloatArray:
         z = features.rows(start, stop)
@@ -157,18 +159,18 @@ def squared_correlation(data: Dataset, query_weight: FloatArray | None = None) -
 
 
 def kendall(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """A_ij = |Σ_q τ_q(i, j)| / √(m_i m_j): how alike the rankings are that two features induce.
+    """A_ij = |Σ_q τ_q(i, j)| / √(m_i m_j): similarity of the rankings by two features.
 
-    τ_q is Kendall's τ-b over the documents of query q, the cosine of the two features' vectors of signs
-    sign(x_s − x_t) over pairs of documents, so pairs tied in a feature count neither for nor against. m_i is
-    the number of queries within which feature i varies (elsewhere τ_q = 0): where both features vary in every
-    query this is |mean τ_q|, and copies have similarity 1. Signs are kept until after the mean, because two
-    features are interchangeable in a linear model only if they agree (or disagree) throughout.
+    τ_q is Kendall's τ-b over the documents of query q: the cosine of the two features' vectors of signs
+    sign(x_s − x_t) over pairs of documents, in which a tie is 0. m_i is the number of queries within which
+    feature i varies (in the others τ_q = 0). If both features vary in every query, A_ij is |mean τ_q|, and
+    copies have similarity 1. The absolute value is taken after the mean, because two features are
+    interchangeable in a linear model only if they agree (or disagree) in all queries.
 
-    Cost: matrix products over all pairs of documents of a query, n_q²·d² operations; of a query with more
-    than 1,000 documents, n_q·log n_q·d².
+    Cost: n_q²·d² operations per query, as matrix products over all pairs of documents; n_q·log n_q·d² for a
+    query with more than 1,000 documents.
     """
-    data, weight = counted(data, query_weight)
+    data, weight = drop_zero_weight(data, query_weight)
     _check_unweighted(data, "similarity", "kendall")
     queries = data.queries
 
@@ -187,7 +189,7 @@ def kendall(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray
 
 
 def no_similarity(data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """A = I: no information on similarity; the quadratic term is a ridge."""
+    """A = I: the quadratic term is a ridge."""
     return np.eye(data.n_features)
 
 
@@ -208,7 +210,7 @@ def _normalise(products: FloatArray) -> FloatArray:
 
 
 def _ranks(x: FloatArray) -> AnyArray:
-    """Ranks within each column, as whole numbers in float32; equal values share one."""
+    """Ranks within each column, as integers in float32; equal values share a rank."""
     order = np.argsort(x, axis=0)
     ranked = np.take_along_axis(x, order, axis=0)
     is_new = np.concatenate([np.zeros((1, x.shape[1]), dtype=bool), ranked[1:] > ranked[:-1]])
@@ -218,13 +220,13 @@ def _ranks(x: FloatArray) -> AnyArray:
 
 
 def _concordance(ranks: AnyArray) -> FloatArray:
-    """Pairs of documents that two features order alike minus those they order against each other."""
+    """Number of concordant minus discordant pairs of documents, for each pair of features."""
     total = np.zeros((ranks.shape[1], ranks.shape[1]))
-    if len(ranks) > MANY_DOCUMENTS:
+    if len(ranks) > MAX_PAIRWISE_DOCUMENTS:
         concordances(np.ascontiguousarray(ranks.T, dtype=np.int32), total)
         return total
     for signs in _batches(_signs(ranks)):
-        total += signs.T @ signs  # exact: whole numbers below 2²⁴
+        total += signs.T @ signs  # exact: integers below 2²⁴
     return total
 
 
@@ -236,17 +238,17 @@ def _signs(ranks: AnyArray) -> Iterator[AnyArray]:
 
 
 def _batches(blocks: Iterator[AnyArray]) -> Iterator[AnyArray]:
-    """Blocks stacked until they are high enough for a fast matrix product."""
-    waiting: list[AnyArray] = []
+    """Stack blocks into batches of at least PRODUCT_PAIRS rows."""
+    batch: list[AnyArray] = []
     height = 0
     for block in blocks:
-        waiting.append(block)
+        batch.append(block)
         height += len(block)
-        if height >= PAIRS_AT_ONCE:
-            yield np.concatenate(waiting)
-            waiting, height = [], 0
-    if waiting:
-        yield np.concatenate(waiting)
+        if height >= PRODUCT_PAIRS:
+            yield np.concatenate(batch)
+            batch, height = [], 0
+    if batch:
+        yield np.concatenate(batch)
 
 
 IMPORTANCES: dict[str, Measure] = {
@@ -263,47 +265,44 @@ SIMILARITIES: dict[str, Measure] = {
 }
 
 
-# By name, or as given
-
-
 def feature_importance(measure: Any, data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """Importance of each feature by a name of IMPORTANCES, or the given array, checked."""
+    """Importance of each feature: ``measure`` is a name in IMPORTANCES or an array."""
     if isinstance(measure, str):
         check_finite(data)
         return lookup(IMPORTANCES, measure, "importance")(data, query_weight)
-    values = _numbers("importance", measure)
+    values = _as_floats("importance", measure)
     if values.shape != (data.n_features,):
         reason = f"must be one number for each of {data.n_features} features, got shape {values.shape}"
         raise ParameterError("importance", values, reason)
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(bad):
-        reason = f"that of feature {data.feature_names[bad[0]]} must be a finite number ≥ 0 (0 excludes it)"
+        name = data.feature_names[bad[0]]
+        reason = f"the importance of feature {name} must be a finite number ≥ 0 (0 excludes it)"
         raise ParameterError("importance", float(values[bad[0]]), reason)
     return values
 
 
 def feature_similarity(measure: Any, data: Dataset, query_weight: FloatArray | None = None) -> FloatArray:
-    """Similarity of each two features by a name of SIMILARITIES, or the given matrix, checked."""
+    """Similarity of each pair of features: ``measure`` is a name in SIMILARITIES or a matrix."""
     check_finite(data)
     return similarity_measure(measure, data.n_features)(data, query_weight)
 
 
 def similarity_measure(measure: Any, n_features: int, used: bool = True) -> Measure:
-    """The measure of that name, or one that gives the given matrix; checked, but nothing computed yet.
+    """The measure with this name, or a function that returns the given matrix, checked.
 
-    Too many features are refused, unless it will not be ``used``.
+    More than MAX_SIMILARITY_FEATURES features are an error if the measure is ``used``.
     """
     if isinstance(measure, str):
-        if used and n_features > MOST_COMPARED:
+        if used and n_features > MAX_SIMILARITY_FEATURES:
             raise DataError(
                 None,
                 None,
-                f"the similarity of {n_features:,} features is a matrix of {8e-9 * n_features**2:.1f} GB; at "
-                f"most {MOST_COMPARED:,} features can be compared with each other, so choose among them "
-                "first, for example by FSRank",
+                f"the similarity matrix of {n_features:,} features would take {8e-9 * n_features**2:.1f} GB; "
+                f"select at most {MAX_SIMILARITY_FEATURES:,} features first, for example by FSRank",
             )
         return lookup(SIMILARITIES, measure, "similarity")
-    matrix = _symmetric(_numbers("similarity", measure), n_features)
+    matrix = _symmetric(_as_floats("similarity", measure), n_features)
     return lambda data, query_weight: matrix
 
 
@@ -315,14 +314,14 @@ def _symmetric(matrix: FloatArray, d: int) -> FloatArray:
         raise ParameterError("similarity", matrix, f"entry [{i}, {j}] is {matrix[i, j]}, not a finite number")
     difference = np.abs(matrix - matrix.T)
     i, j = np.unravel_index(int(np.argmax(difference)), matrix.shape)
-    if difference[i, j] > SYMMETRIC * np.max(np.abs(matrix)):
+    if difference[i, j] > SYMMETRY_TOL * np.max(np.abs(matrix)):
         entries = f"entry [{i}, {j}] is {matrix[i, j]} and entry [{j}, {i}] is {matrix[j, i]}"
-        raise ParameterError("similarity", matrix, f"must be symmetric, but {entries}; give (A + A.T) / 2")
+        raise ParameterError("similarity", matrix, f"must be symmetric, but {entries}; use (A + A.T) / 2")
     return np.asarray(0.5 * (matrix + matrix.T))
 
 
-def _numbers(name: str, given: Any) -> FloatArray:
+def _as_floats(name: str, value: Any) -> FloatArray:
     try:
-        return np.array(given, dtype=np.float64)
+        return np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(name, given, f"must be a known name or an array of numbers: {error}") from None
+        raise ParameterError(name, value, f"must be a known name or an array of numbers: {error}") from None

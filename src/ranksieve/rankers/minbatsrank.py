@@ -1,4 +1,4 @@
-"""MinBatSRank: sparse ranking from one query at a time, by FTRL-proximal."""
+"""MinBatSRank: sparse online ranking, one query at a time, by FTRL-proximal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ranksieve.prepare import MissingPolicy, Preparation
 from ranksieve.rankers.base import ONE_QUERY, Attributes, Origin, Ranker, Task, as_dataset
 from ranksieve.rankers.parameters import Count, NotNegative, Positive, Seed, check_parameters
 from ranksieve.solvers import Callback, Ftrl, Problem, Trace
-from ranksieve.solvers.ftrl import FtrlState, Passes
+from ranksieve.solvers.ftrl import FtrlPasses, FtrlState
 
 FORMAT, FORMAT_VERSION = "ranksieve-minbatsrank-state", 1
 
@@ -38,15 +38,15 @@ FORMAT, FORMAT_VERSION = "ranksieve-minbatsrank-state", 1
 class MinBatSRank(Ranker):
     """Online min_w Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + λ‖w‖₁, one update per batch of pairs of a query.
 
-    With g the gradient of the batch's **sum** of squared hinges, each feature takes the step::
+    With g the gradient of the **sum** of squared hinges over the batch, the update of each feature is::
 
         n ← n + g²,   σ = (√(ρ + n) − √(ρ + n_old))/γ,   v ← v + g − σ·w,
         w = 0 if |v| ≤ λ, else −γ(v − λ·sign v)/√(ρ + n)
 
-    A feature comes in when its gradient, summed over all pairs seen, exceeds λ. So λ is not the ``alpha`` of
-    the other methods: it compares with alpha_ = λ/(n_epochs·p) on the mean loss over the p pairs, and must
-    grow with the data and the passes. Nor does λ hold back a feature that is in: the more passes, the nearer
-    its weight comes to what it would be without any penalty.
+    A feature gets a nonzero weight when its gradient, summed over all pairs seen, exceeds λ. So λ is not the
+    ``alpha`` of the other methods: it corresponds to alpha_ = λ/(n_epochs·p) on the mean loss over the p
+    pairs, and must grow with the data and the number of epochs. λ does not shrink the features in use either:
+    with more epochs, their weights approach those without a penalty.
 
     Parameters
     ----------
@@ -57,39 +57,40 @@ class MinBatSRank(Ranker):
     smoothing : float
         ρ ≥ 0; keeps the first steps from being too long.
     n_epochs : int
-        Passes over the data. The paper does not say how many it made. One, as an online method makes: λ is
-        compared with a sum over all passes, so more of them would need other λ than the paper's.
+        Number of passes over the data, which the paper does not state. The default is 1, as usual for an
+        online method: λ is compared with a sum over all passes, so more passes need a larger λ than the
+        paper's.
     batch_pairs : int, optional
-        Cut the pairs of a query, ordered by upper and then by lower row, into consecutive batches of at most
-        this many; the scores follow after each. An epoch then visits every pair, and the order of a query's
-        rows matters. Default: all pairs of a query in one batch, in O(n log n).
+        Split the pairs of a query, ordered by the row of the more relevant and then of the less relevant
+        document, into consecutive batches of at most this many pairs, with an update after each. An epoch
+        then visits every pair, and the order of a query's rows matters. Default: all pairs of a query in one
+        batch, in O(n log n).
     feature_wise : bool
         False gives the paper's "Nonfea" variant: one rate γ/√τ for all features in batch τ, that is
-        σ = (√τ − √(τ − 1))/γ. The paper's own has γ = 1.
+        σ = (√τ − √(τ − 1))/γ. The paper uses γ = 1 there.
     shuffle : bool
-        Take the queries in a new order each epoch; else in order of first appearance.
+        Shuffle the queries in each epoch; otherwise they are in order of first appearance.
     random_state : int
-        Seed of these orders: epoch e of all passes so far is drawn from (random_state, e).
+        Seed of the shuffles: that of epoch e, counted over all fits so far, is (random_state, e).
     warm_start : bool
-        Let ``fit`` continue from the state of the previous ``fit`` or ``partial_fit``.
+        ``fit`` continues from the state of the previous ``fit`` or ``partial_fit``.
 
     Attributes
     ----------
     alpha_ : float
-        λ/(pairs seen), the ℓ1 weight on the mean loss that λ stands for.
+        λ/(pairs seen): the equivalent ℓ1 weight on the mean loss.
     objective_, gap_, trace_
-        The mean squared hinge + alpha_·‖w‖₁ and its duality gap at ``coef_``: a bound on how far the passes
-        ended from that optimum; one entry an epoch, after that of the start. NaN, and the trace empty, after
-        ``partial_fit`` and ``fit_file``, which do not hold the data.
+        The mean squared hinge + alpha_·‖w‖₁ at ``coef_``, its duality gap, and both for the start and after
+        each epoch. After ``partial_fit`` and ``fit_file``, which do not keep the data, they are NaN and the
+        trace is empty.
     n_iter_, n_batches_ : int
-        Passes (calls of ``partial_fit`` count as one) and batches so far.
+        Number of passes (a call of ``partial_fit`` is one) and of batches so far.
 
     References
     ----------
     F. Cheng, D. Wang, L. Zhang, Y. Su, J. Qiu, Y. Suo: A Mini-Batch Stochastic Gradient Method for Sparse
-    Learning to Rank, IJICIC 14(4), 2018. Line 4 of its Algorithm 2 means that squared gradients are
-    accumulated; η₀ = 0 there means 1/η₀ = 0; the "Nonfea" σ of §4.2.3 is printed with the roots in the
-    denominators.
+    Learning to Rank, IJICIC 14(4), 2018. In its Algorithm 2, line 4 must accumulate squared gradients, and
+    η₀ = 0 must be 1/η₀ = 0; the "Nonfea" σ of §4.2.3 is printed with the roots in the denominators.
     """
 
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": "groups", "document_weight": True}
@@ -119,7 +120,10 @@ class MinBatSRank(Ranker):
         problem = Problem(objective, L1(alpha))
         solver = Ftrl(max_iter=self.n_epochs, rule=self._rule(), random_state=random_state)
         result = solver.solve(problem, state, task.callback)
-        return {**self._of_state(state), **self._solution(problem, replace(result, n_iter=state.n_passes))}
+        return {
+            **self._state_attributes(state),
+            **self._solution(problem, replace(result, n_iter=state.n_passes)),
+        }
 
     def partial_fit(
         self,
@@ -130,20 +134,20 @@ class MinBatSRank(Ranker):
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
     ) -> Self:
-        """Learn from some more whole queries: one pass, in order of first appearance.
+        """Update the model with a chunk of complete queries: one pass, in order of first appearance.
 
-        Chunks learned one after another give the bits of ``fit`` with ``n_epochs=1, shuffle=False`` on all of
-        them. A chunk without a pair changes nothing. What ``normalise`` and ``missing`` have to know of the
-        data, they learn from the first chunk: with ``missing="auto"`` and nothing missing there, a later
-        chunk with missing values is refused.
+        A sequence of chunks gives exactly the result of ``fit`` with ``n_epochs=1, shuffle=False`` on all of
+        them. A chunk without pairs changes nothing. Normalisation and replacements of missing values are
+        fitted to the first chunk: with ``missing="auto"``, if the first chunk has no missing values, later
+        ones must have none either.
         """
         check_parameters(self)
         with single_threaded_blas():
-            origin, data = self._chunk(X, y, qid, document_weight)
+            origin, data = self._prepare_chunk(X, y, qid, document_weight)
             state = self._previous_state(data.feature_names, True)
-            Passes.of(data, query_weights(query_weight, data)).run(self._rule(), state)
+            FtrlPasses.of(data, query_weights(query_weight, data)).run(self._rule(), state)
             state.n_passes += 1
-        self._set(origin, self._of_state(state))
+        self._set(origin, self._state_attributes(state))
         return self
 
     def fit_file(
@@ -157,13 +161,13 @@ class MinBatSRank(Ranker):
         chunk_bytes: int = STREAM_BYTES,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn from a LETOR file of any size, read ``n_epochs`` times in bounded memory.
+        """Fit on a LETOR file of any size, read ``n_epochs`` times in bounded memory.
 
-        Queries come in the order of the file each time: the bits are those of ``fit`` with ``shuffle=False``.
-        Without ``n_features`` there are as many as the largest index of the file, which need not be known
-        from the start: a feature's weight stays 0 until it comes.
-        ``missing`` is by default the ranker's own, where "auto" refuses missing values: their means are not
-        known while the file is read. The other arguments are those of
+        Queries are visited in file order; the result is exactly that of ``fit`` with ``shuffle=False``.
+        Without ``n_features``, the number of features is the largest index in the file; it need not be known
+        in advance, because the weight of a feature is 0 before it first occurs.
+        ``missing`` defaults to the ranker's parameter; "auto" rejects missing values, because the means are
+        not known while the file is read. The other arguments are those of
         :func:`ranksieve.io.stream.stream_letor`.
         """
         check_parameters(self)
@@ -172,7 +176,7 @@ class MinBatSRank(Ranker):
             reason = "fit_file cannot normalise; normalise the file first, or use fit"
             raise ParameterError("normalise", self.normalise, reason)
         if os.fspath(path) == STANDARD_INPUT and self.n_epochs > 1:
-            reason = "standard input can be read only once; give `n_epochs=1` or a file"
+            reason = "standard input can be read only once; use `n_epochs=1` or a file"
             raise ParameterError("n_epochs", self.n_epochs, reason)
         width = self._previous_width() if n_features is None else n_features
         rule, state = self._rule(), self._previous_state(numbered_names(width), self.warm_start)
@@ -192,7 +196,7 @@ class MinBatSRank(Ranker):
                     check_finite(data)
                     last_names = data.feature_names
                     state = state.widened(data.n_features)
-                    Passes.of(data).run(rule, state)
+                    FtrlPasses.of(data).run(rule, state)
                 state.n_passes += 1
                 report(epoch, state.w.copy(), np.nan, np.nan)
         if state.n_pairs == 0:
@@ -200,11 +204,11 @@ class MinBatSRank(Ranker):
         all_names = last_names if len(last_names) == len(state.w) else numbered_names(len(state.w))
         preparation = Preparation(MissingPolicy("error" if policy == "keep" else policy))
         names_in = np.array(all_names, dtype=object)
-        self._set(Origin(len(all_names), names_in, preparation), self._of_state(state))
+        self._set(Origin(len(all_names), names_in, preparation), self._state_attributes(state))
         return self
 
     def save_state(self, path: PathLike) -> None:
-        """Write parameters and state as JSON, atomically; learning can go on from there to the same bits."""
+        """Write parameters and state as JSON, atomically; a fit continued from it gives identical results."""
         check_is_fitted(self, "coef_")
         names = getattr(self, "feature_names_in_", None)
         content = {
@@ -219,13 +223,13 @@ class MinBatSRank(Ranker):
             json.dump(content, file, allow_nan=False, default=lambda number: number.item())
 
     def load_state(self, path: PathLike) -> Self:
-        """Take parameters and state from a file of :meth:`save_state`."""
+        """Load parameters and state from a file written by :meth:`save_state`."""
         parameters, names, preparation, state = _read_state(path)
         check_parameters(clone(self).set_params(**parameters))
         self.set_params(**parameters)
         n_features = len(state.w) - len(preparation.missing.indicators)
         names_in = None if names is None else np.array(names, dtype=object)
-        self._set(Origin(n_features, names_in, preparation), self._of_state(state))
+        self._set(Origin(n_features, names_in, preparation), self._state_attributes(state))
         return self
 
     def _rule(self) -> Rule:
@@ -238,26 +242,26 @@ class MinBatSRank(Ranker):
         )
 
     def _previous_state(self, names: Sequence[str], wanted: bool) -> FtrlState:
-        """A copy of the state so far, found by the names of its features, or a fresh one."""
+        """Copy of the current state in the order of ``names``; a new one if not ``wanted`` or impossible."""
         state: FtrlState | None = getattr(self, "_state", None)
         if not wanted or state is None:
             return FtrlState.zeros(len(names))
-        place = {name: j for j, name in enumerate(self.coef_names_)}
-        if place.keys() != set(names):
+        index = {name: j for j, name in enumerate(self.coef_names_)}
+        if index.keys() != set(names):
             return FtrlState.zeros(len(names))
-        return state.ordered([place[name] for name in names])
+        return state.ordered([index[name] for name in names])
 
     def _previous_width(self) -> int:
-        """How many features a warm start goes on with, if they are called as those of LETOR text are."""
+        """Number of features of a warm start, if they have the names of LETOR text: f1, f2, …; else 0."""
         names = self.coef_names_ if self.warm_start and hasattr(self, "_state") else []
         return len(names) if set(names) == set(numbered_names(len(names))) else 0
 
-    def _chunk(self, X: Any, y: Any, qid: Any, document_weight: Any) -> tuple[Origin, Dataset]:
-        """Prepared data; from the second chunk on they must have the first one's features."""
-        alone = y is None and qid is None and document_weight is None
-        if not hasattr(self, "_state") or (isinstance(X, Dataset) and not alone):
+    def _prepare_chunk(self, X: Any, y: Any, qid: Any, document_weight: Any) -> tuple[Origin, Dataset]:
+        """Prepare a chunk; from the second on, it must have the features of the first."""
+        is_dataset_only = y is None and qid is None and document_weight is None
+        if not hasattr(self, "_state") or (isinstance(X, Dataset) and not is_dataset_only):
             data, names, scaled = self._checked_data(X, y, qid, document_weight)
-            preparation, prepared = self._prepared(data)
+            preparation, prepared = self._prepare(data)
             has_qid = isinstance(X, Dataset) or qid is not None
             return Origin(data.n_features, names, preparation, {}, scaled, has_qid), prepared
         if isinstance(X, Dataset):
@@ -269,8 +273,8 @@ class MinBatSRank(Ranker):
             data = as_dataset(matrix, y, qid, self._origin.names, document_weight)
         return replace(self._origin, fingerprints={}), self.preparation_.for_learning(data)
 
-    def _of_state(self, state: FtrlState) -> Attributes:
-        """The fitted attributes of a state whose data are gone."""
+    def _state_attributes(self, state: FtrlState) -> Attributes:
+        """Fitted attributes from the state alone, without the data."""
         return {
             "_state": state,
             "n_batches_": state.n_batches,
@@ -294,11 +298,11 @@ class MinBatSRank(Ranker):
 
 def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Preparation, FtrlState]:
     with plain_file_errors(path):
-        written = Path(path).read_bytes()
+        encoded = Path(path).read_bytes()
     try:
-        content = decode_json(written.decode())
+        content = decode_json(encoded.decode())
         if content["format"] != FORMAT or content["format_version"] != FORMAT_VERSION:
-            raise DataError(None, None, f"its format is not {FORMAT}, version {FORMAT_VERSION}")
+            raise DataError(None, None, f"expected format {FORMAT}, version {FORMAT_VERSION}")
         state, names = FtrlState.from_dict(content["state"]), content["feature_names"]
         preparation = Preparation.from_dict(content["preparation"])
         n_features = len(state.w) - len(preparation.missing.indicators)
@@ -307,4 +311,4 @@ def _read_state(path: PathLike) -> tuple[dict[str, Any], list[str] | None, Prepa
         return dict(content["parameters"]), names, preparation, state
     except (KeyError, TypeError, ValueError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error
-        raise DataError(path, None, f"not a state that save_state wrote ({reason})") from None
+        raise DataError(path, None, f"not a state written by save_state ({reason})") from None

@@ -1,4 +1,4 @@
-"""What values a parameter may have, in words and as a check, and the budget that parameters state."""
+"""Constraints on parameters, and the budget given by the parameters of a ranker."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ranksieve._types import IntArray
 from ranksieve.data.budget import Budget
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.features import as_sign
-from ranksieve.data.inputs import LARGEST, LEAST
+from ranksieve.data.inputs import MAX_MAGNITUDE, MIN_MAGNITUDE
 from ranksieve.errors import ParameterError
 from ranksieve.io.tables import as_costs
 from ranksieve.objective import Objective
 from ranksieve.prepare.missing import RANKER_POLICIES
-from ranksieve.prepare.scaling import NORMALISE
+from ranksieve.prepare.scaling import NORMALISE_KINDS
 
-NUMBERS: dict[Any, str] = {Integral: "an int", Real: "a float"}
+NUMBER_NAMES: dict[Any, str] = {Integral: "an int", Real: "a float"}
 
 
 class Constraint(Protocol):
-    """Something that a value meets or not; as text, what it asks for."""
+    """A condition on a value; ``str`` describes the allowed values."""
 
     def allows(self, value: Any) -> bool: ...
 
@@ -44,7 +44,7 @@ class Interval:
     def allows(self, value: Any) -> bool:
         if not _is_a(value, self.kind):
             return False
-        value = float(value) if self.kind is Real else value  # float32 may not reach the ends
+        value = float(value) if self.kind is Real else value  # else NumPy rounds the bounds to float32
         left, right = (float("-inf") if self.left is None else self.left), self.right
         above = value >= left if self.closed in ("left", "both") else value > left
         below = right is None or (value <= right if self.closed in ("right", "both") else value < right)
@@ -53,16 +53,16 @@ class Interval:
     def __str__(self) -> str:
         begin = "[" if self.closed in ("left", "both") else "("
         end = "]" if self.closed in ("right", "both") else ")"
-        left, right = self._words(self.left, "-inf"), self._words(self.right, "inf")
-        return f"{NUMBERS[self.kind]} in the range {begin}{left}, {right}{end}"
+        left, right = self._bound_text(self.left, "-inf"), self._bound_text(self.right, "inf")
+        return f"{NUMBER_NAMES[self.kind]} in the range {begin}{left}, {right}{end}"
 
-    def _words(self, bound: float | None, without: str) -> str:
-        return without if bound is None else str(float(bound) if self.kind is Real else bound)
+    def _bound_text(self, bound: float | None, unbounded: str) -> str:
+        return unbounded if bound is None else str(float(bound) if self.kind is Real else bound)
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of some values of a kind."""
+    """One of ``values``, of type ``kind``."""
 
     kind: Any
     values: tuple[Any, ...]
@@ -71,26 +71,24 @@ class OneOf:
         return _is_a(value, self.kind) and value in self.values
 
     def __str__(self) -> str:
-        return f"{NUMBERS.get(self.kind, 'a str')} among {{{', '.join(map(repr, self.values))}}}"
+        return f"{NUMBER_NAMES.get(self.kind, 'a str')} among {{{', '.join(map(repr, self.values))}}}"
 
 
 @dataclass(frozen=True)
-class Text:
-    """Text that has a form, and what that is in words."""
+class Matching:
+    """A str that matches ``pattern``; ``description`` is for messages."""
 
-    form: re.Pattern[str]
-    words: str
+    pattern: re.Pattern[str]
+    description: str
 
     def allows(self, value: Any) -> bool:
-        return isinstance(value, str) and self.form.fullmatch(value) is not None
+        return isinstance(value, str) and self.pattern.fullmatch(value) is not None
 
     def __str__(self) -> str:
-        return self.words
+        return self.description
 
 
 class TrueOrFalse:
-    """A truth value."""
-
     def allows(self, value: Any) -> bool:
         return isinstance(value, bool | np.bool_)
 
@@ -98,9 +96,7 @@ class TrueOrFalse:
         return "True or False"
 
 
-class Nothing:
-    """None."""
-
+class IsNone:
     def allows(self, value: Any) -> bool:
         return value is None
 
@@ -109,12 +105,12 @@ class Nothing:
 
 
 def _is_a(value: Any, kind: Any) -> bool:
-    """Whether a value is of a kind; truth values are not numbers."""
+    """isinstance, but a bool is not a number."""
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 def check(name: str, value: Any, constraints: Sequence[Constraint]) -> None:
-    """Refuse a value that meets none of some constraints; with no constraints anything goes."""
+    """Raise an error if ``value`` meets none of the constraints; without constraints any value is valid."""
     if constraints and not any(one.allows(value) for one in constraints):
         *others, last = map(str, constraints)
         allowed = f"{', '.join(others)} or {last}" if others else last
@@ -122,37 +118,37 @@ def check(name: str, value: Any, constraints: Sequence[Constraint]) -> None:
 
 
 def one_of(names: Iterable[str]) -> OneOf:
-    """One of some names."""
     return OneOf(str, tuple(names))
 
 
-Positive: TypeAlias = Annotated[float, Interval(Real, LEAST, LARGEST, closed="both")]
-NotNegative: TypeAlias = Annotated[float, OneOf(Real, (0,)), Interval(Real, LEAST, LARGEST, closed="both")]
+Positive: TypeAlias = Annotated[float, Interval(Real, MIN_MAGNITUDE, MAX_MAGNITUDE, closed="both")]
+NotNegative: TypeAlias = Annotated[
+    float, OneOf(Real, (0,)), Interval(Real, MIN_MAGNITUDE, MAX_MAGNITUDE, closed="both")
+]
 Share: TypeAlias = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Count: TypeAlias = Annotated[int, Interval(Integral, 1, None, closed="left")]
-MOST_AT_ONCE = 10_000
-CountAtOnce: TypeAlias = Annotated[int, Interval(Integral, 1, MOST_AT_ONCE, closed="both")]
-"""How many of something whose results are all in memory at once; a model file may state any number."""
+BoundedCount: TypeAlias = Annotated[int, Interval(Integral, 1, 10_000, closed="both")]
+"""Number of results that are in memory together; bounded, because a model file may contain any number."""
 FoldCount: TypeAlias = (
     Annotated[int, Interval(Integral, 2, None, closed="left")]
     | Annotated[int, OneOf(Integral, (0,))]
     | Annotated[str, one_of(("auto",))]
 )
 Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
-Device: TypeAlias = Annotated[str, Text(re.compile(r"cpu|cuda(:\d+)?"), "'cpu', 'cuda' or 'cuda:N'")]
-Normalise: TypeAlias = Annotated[str, one_of(NORMALISE)]
+Device: TypeAlias = Annotated[str, Matching(re.compile(r"cpu|cuda(:\d+)?"), "'cpu', 'cuda' or 'cuda:N'")]
+Normalise: TypeAlias = Annotated[str, one_of(NORMALISE_KINDS)]
 Missing: TypeAlias = Annotated[str, one_of(RANKER_POLICIES)]
 
 
 def check_parameters(estimator: Any) -> None:
-    """Refuse the first parameter that is not what its type says, in one sentence."""
+    """Raise a ParameterError for the first parameter whose value its type does not allow."""
     kind: Any = type(estimator)
     for name, constraints in _constraints_of(kind).items():
         check(name, getattr(estimator, name), constraints)
 
 
 def accepts(estimator: Any, name: str, value: Any) -> bool:
-    """Whether a parameter may have this value, as far as its type tells."""
+    """Whether the type of a parameter allows this value."""
     kind: Any = type(estimator)
     constraints = _constraints_of(kind).get(name, [])
     return not constraints or any(one.allows(value) for one in constraints)
@@ -166,23 +162,23 @@ def _constraints_of(kind: Any) -> dict[str, list[Constraint]]:
 
 
 def _constraints(hint: Any) -> list[Constraint]:
-    """What a value must meet one of; empty if anything goes."""
+    """Constraints of which a value must meet one; empty if any value is valid."""
     if get_origin(hint) is Annotated:
         return list(hint.__metadata__)
     if hint is NoneType:
-        return [Nothing()]
+        return [IsNone()]
     if hint is bool:
         return [TrueOrFalse()]
     if get_origin(hint) in (Union, UnionType):
-        parts = [_constraints(part) for part in get_args(hint)]
-        return [one for part in parts for one in part] if all(parts) else []
+        alternatives = [_constraints(alternative) for alternative in get_args(hint)]
+        return [one for constraints in alternatives for one in constraints] if all(alternatives) else []
     return []
 
 
 def stated_costs(
     feature_costs: Any, names: Sequence[str], indicators: Mapping[str, str]
 ) -> FeatureCosts | None:
-    """The costs of features; indicators of missing values come with their features. None if all are free."""
+    """Feature costs as passed to a ranker; indicators of missing values are paid with their feature."""
     if feature_costs is None:
         return None
     sources = [name for name in names if name not in indicators]
@@ -192,7 +188,7 @@ def stated_costs(
 def stated_budget(
     ranker: Any, names: Sequence[str], indicators: Mapping[str, str], costs: FeatureCosts | None
 ) -> Budget:
-    """The budget of a ranker's parameters, for prepared data with columns of these names."""
+    """The budget given by a ranker's parameters, for prepared data with these columns."""
     return Budget.of(
         names, ranker.max_features, ranker.max_cost, costs, ranker.must_have, ranker.must_not, ranker.signs,
         indicators,
@@ -200,7 +196,7 @@ def stated_budget(
 
 
 def usable_budget(budget: Budget, objective: Objective, l1_weights: Any = None) -> Budget:
-    """The budget over the features that vary within queries and that no infinite ℓ1 weight forbids."""
+    """The budget, restricted to features that vary within queries and have a finite ℓ1 weight."""
     usable = objective.varies
     if l1_weights is not None:
         usable = usable & np.isfinite(np.asarray(l1_weights, dtype=np.float64))
@@ -208,7 +204,7 @@ def usable_budget(budget: Budget, objective: Objective, l1_weights: Any = None) 
 
 
 def plain_budget(ranker: Any, parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a fitted ranker with the costs of a file, and signs by the names of the features."""
+    """``parameters`` with costs as plain data and signs by feature name, for the model file."""
     if ranker.costs_ is not None:
         parameters["feature_costs"] = ranker.costs_.to_dict()
     signs = getattr(ranker, "signs", None)
@@ -223,5 +219,5 @@ def plain_budget(ranker: Any, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def cost_of(costs: FeatureCosts | None, names: Sequence[str], columns: IntArray) -> dict[str, float]:
-    """The cost of some columns, as a metric of their model; nothing without costs."""
+    """{"cost": cost of ``columns``}, or {} without costs."""
     return {} if costs is None else {"cost": costs.of(names[j] for j in columns)}

@@ -1,4 +1,4 @@
-"""SparseRanker: families of sparse models, and the one that ranks unseen queries best."""
+"""SparseRanker: fits several families of sparse models and selects the best on held-out queries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from ranksieve._types import FloatArray, PathLike
 from ranksieve.choice.candidates import find_candidates
-from ranksieve.choice.decide import RULES, Choice, choose, warn_if_blind
+from ranksieve.choice.decide import RULES, Choice, choose, warn_if_metric_constant
 from ranksieve.choice.families import (
     DEFAULT_FAMILIES,
     FAMILIES,
     PATH,
-    RIDGE_SHARE,
-    RIDGED,
-    SIZED,
+    REFIT_RIDGE_SHARE,
+    RIDGE_FAMILIES,
+    SIZE_FAMILIES,
     Candidate,
     FamilyTask,
     ProgressCount,
@@ -27,13 +27,13 @@ from ranksieve.choice.families import (
 from ranksieve.choice.folds import Folds
 from ranksieve.choice.held_out import ENOUGH_QUERIES, HeldOut, number_of_folds, warn_of_shared_queries
 from ranksieve.choice.update import (
-    AS_BEFORE,
+    PREVIOUS_SUFFIX,
     Changes,
     as_model,
     find_changes,
     first_families,
+    model_digest,
     previous_features,
-    short_name,
 )
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.costs import FeatureCosts
@@ -48,8 +48,8 @@ from ranksieve.path import Progress, as_penalty
 from ranksieve.penalties import ElasticNet, SlopedPenalty
 from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
 from ranksieve.rankers.parameters import (
+    BoundedCount,
     Count,
-    CountAtOnce,
     Device,
     FoldCount,
     Interval,
@@ -66,85 +66,89 @@ from ranksieve.rankers.parameters import (
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.subset import SubsetResult
 
-REPEATS = 6  # ways to deal the folds
-WIDE = 2000  # features: beyond, the models of six dealings would take too much memory
-CHOSEN_ON_TRAIN = (
-    "only one query has documents of different labels, so none can be held out: the model is chosen by how "
-    "it ranks the query it was fitted on; give validation data"
+CV_REPEATS = 6  # splits into folds
+MAX_REPEATED_FEATURES = 2000  # with more, the models of all splits would take too much memory
+SELECTED_ON_TRAIN = (
+    "only one query has documents with different labels, so it cannot be held out: the model is selected on "
+    "the query it was fitted on; use validation data"
 )
 
 
 @dataclass(eq=False, repr=False)
 class SparseRanker(Ranker):
-    """The best linear ranker with few features: of several families of models the one that ranks best.
+    """Sparse linear ranker, selected on held-out queries from several families of models.
 
-    The ℓ1 path: min_w (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α, each
-    point with a duality gap of at most ``tol`` times its objective. Beside it the log penalty, which shrinks
-    large weights less, and forward selection with swaps, which does not shrink at all. All their models are
-    measured on the same held-out queries: those of ``valid``, and by cross-validation those of the training
-    data. Values are averaged over neighbouring models, and the best average within the budget is chosen.
+    The ℓ1 path minimises (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α, with a
+    relative duality gap of at most ``tol`` at each point. The other default families are the log penalty,
+    which shrinks large weights less, and forward selection with swaps, which does not shrink weights. All
+    models are evaluated on the same held-out queries: those of ``valid``, and those of the training data by
+    cross-validation. Values are averaged over neighbouring models, and the model with the best average within
+    the budget is selected.
 
     Parameters
     ----------
     max_features : int, optional
-        Choose among models with at most this many features.
+        Maximum number of features.
     metric : str
-        What the choice maximises, such as "ndcg@10" or "map".
+        Metric to maximise, such as "ndcg@10" or "map".
     profile : str or Profile, optional
-        Metric conventions: "letor", "mslr" or "standard". Default: those that the validation data (else the
-        training data) come with ("letor" for LETOR's folds), else "standard".
+        Metric conventions: "letor", "mslr", "standard" or "trec". Default: the profile of the validation data
+        (without them, of the training data) if they have one ("letor" for LETOR's folds), else "standard".
     feature_costs : file, mapping, sequence or FeatureCosts, optional
-        What each feature costs, alone or in groups that are paid once; see :func:`ranksieve.io.read_costs`.
+        Cost of each feature, or of groups of features that are paid once; see
+        :func:`ranksieve.io.read_costs`.
     max_cost : float, optional
-        Choose among models that cost at most this much.
+        Maximum cost of the features in use.
     must_have, must_not, signs
-        Features that are free of ℓ1, features that are never used, and signs that weights must have; as in
+        Features without an ℓ1 penalty, features that are never used, and required signs of weights; as in
         :func:`ranksieve.sparse_path`.
     rule : "best" or "one_standard_error"
-        The best model, or the one with the fewest features (with costs: the cheapest) within a standard error
-        (over queries) of it.
+        Select the best model, or the model with the fewest features (with costs: the cheapest) within one
+        standard error (over queries) of the best.
     families : sequence of str
-        The models to choose from: "l1" (the path), "log", "forward", "refitted" (the path's features, fitted
-        again without ℓ1), "subset" (the best set of each number of features, as in
-        :class:`ranksieve.BestSubset`, with the bound that a short search proves).
+        The families of candidates: "l1" (the path), "log", "forward", "refitted" (the features of the path,
+        refitted without ℓ1), "subset" (the best set of each size, as in :class:`ranksieve.BestSubset`, with
+        the bound proven by a short search).
     smoothing : int
-        Neighbouring points of a path over which held-out values are averaged; 1: none.
+        Number of neighbouring points of a path over which held-out values are averaged; 1: no averaging.
     refit_on : "train" or "all"
-        With "all" the weights of the chosen features are fitted again on training and validation data.
+        "all": refit the weights of the selected features on training and validation data.
     penalty, l1_weights, l1_ratio, alphas, min_ratio, tol
-        As in :func:`ranksieve.sparse_path`. A grid whose best point is near its end goes on to smaller α, a
-        thousandfold at most.
+        As in :func:`ranksieve.sparse_path`. If the best point is near the end of the grid, the grid is
+        extended to smaller α, at most by a factor of 1,000.
     n_alphas : int
-        Points of the path.
+        Number of points of the path.
     cv : "auto" or int
-        Folds of training queries that are held out in turn, dealt in six ways, or in one if 1,000 queries
-        have pairs; 0: ``valid`` alone is held out. "auto": 5, or 0 where ``valid`` has 1,000 such queries.
+        Number of folds of the training queries, repeated with six splits (one split if at least 1,000 queries
+        have pairs); 0: only ``valid`` is held out. "auto": 5, or 0 if at least 1,000 queries of ``valid``
+        have pairs.
     random_state : int
-        Deals queries into folds.
+        Seed of the splits.
     normalise : "auto", "none", "z", "within_z", "min_max", "query_min_max" or "query_z"
-        How features are scaled, learned on the training data or within each query; part of the ranker. "auto"
-        leaves features of [0, 1] as they are and scales others by their deviation within queries.
+        Scaling of features, with statistics of the training data or within each query; part of the model.
+        "auto": "none" if all features are in [0, 1] and their ranges differ at most by a factor of 1,000,
+        else "within_z", which divides by the standard deviation within queries.
     missing : "auto", "error", "zero", "query_min", "column_mean" or "indicator"
-        What takes the place of a missing feature, here and in ``predict``: "auto" puts the training mean and
-        says so, "indicator" puts it and learns a weight for its being missing.
+        Replacement of missing values, here and in ``predict``. "auto": the mean of the training data, with a
+        warning; "indicator": the same mean, and a weight for a 0/1 indicator of missing values.
     device : "cpu" or "cuda"
         Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
 
     Attributes
     ----------
     coef_, support_, objective_, gap_, n_iter_
-        The chosen ranker; objective and gap of the problem that its weights solve.
+        The selected model; objective and gap of the problem that its weights solve.
     choice_ : Choice
-        The chosen candidate, its family, all other candidates, how they rank held-out queries, and how sure
-        the choice is (``choice_.confidence``).
+        The selected candidate, its family, all candidates with their held-out metrics, and the confidence of
+        the selection (``choice_.confidence``).
     n_folds_ : int
-        Folds of training queries that were held out in turn; 0 if none were.
+        Number of folds of cross-validation; 0 without cross-validation.
     costs_ : FeatureCosts or None
-        What features cost.
+        Feature costs.
     subset_ : SubsetResult or None
-        What is proven of the chosen set of features, if it comes from the family "subset".
+        Proof about the selected set of features, if it comes from the family "subset".
     changes_ : Changes or None
-        What changed from the ``previous`` model to this one.
+        Changes from the ``previous`` model to this one.
     """
 
     choice_: Choice = field(init=False)
@@ -169,7 +173,7 @@ class SparseRanker(Ranker):
     penalty: str | SlopedPenalty = "l1"
     l1_weights: Any = None
     l1_ratio: float | None = None
-    n_alphas: CountAtOnce = 25
+    n_alphas: BoundedCount = 25
     alphas: Any = None
     min_ratio: Share = 1e-2
     tol: Positive = 1e-6
@@ -190,7 +194,7 @@ class SparseRanker(Ranker):
         previous: LinearModel | FittedRanker | PathLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Fit the families on the data and choose the model that ranks held-out queries best.
+        """Fit the families and select the model that ranks held-out queries best.
 
         Parameters
         ----------
@@ -198,18 +202,18 @@ class SparseRanker(Ranker):
         y, qid : arrays
             Labels and query ids, unless X is a Dataset.
         valid : Dataset or (X, y, qid), optional
-            Further held-out queries for the choice; see ``cv``.
+            Validation data for the selection; see ``cv``.
         query_weight : array or mapping of query id to number, optional
-            One weight per query, in order of first appearance, or the weights of some (others weigh 1): with
-            2 a query counts as two, with 0 as none.
+            One weight per query, in order of first appearance, or a mapping for some queries (default 1). A
+            query of weight 2 counts twice, one of weight 0 is ignored.
         document_weight : array, optional
-            One weight per row, unless X is a Dataset: with 2 a document counts as two copies of it, with 0 as
-            absent.
+            One weight per row, unless X is a Dataset. A document of weight 2 counts as two copies, one of
+            weight 0 is ignored.
         previous : LinearModel, its file or a fitted ranker, optional
-            Refit from this model: its features, with new weights, are kept unless another candidate is better
-            by more than chance. ``changes_`` then says what changed.
+            Refit from this model: keep its features, with new weights, unless another candidate is
+            significantly better. ``changes_`` describes the changes.
         progress : callable, optional
-            Called with (points done, points in all).
+            Called with (points done, total).
         """
         model = None if previous is None else as_model(previous)
         return self._learn(
@@ -222,7 +226,7 @@ class SparseRanker(Ranker):
         task = super()._task(X, y, qid, **options)
         if previous is None:
             return task
-        names = {**task.origin.fingerprints, "previous": short_name(previous)}
+        names = {**task.origin.fingerprints, "previous": model_digest(previous)}
         return replace(task, origin=replace(task.origin, fingerprints=names), previous=previous)
 
     def _fit(self, task: Task) -> Attributes:
@@ -232,12 +236,12 @@ class SparseRanker(Ranker):
         budget = stated_budget(self, task.data.feature_names, indicators, costs)
         folds = self._folds(task)
         profile = profile_for(self.profile, task.source if valid is None else valid)
-        dealings = [] if folds is None else [folds.fold_of_queries(one) for one in folds.dealings]
-        held_out = HeldOut(task.preparation, self.metric, profile, task.source, dealings, valid)
+        splits = [] if folds is None else [folds.fold_of_queries(one) for one in folds.splits]
+        held_out = HeldOut(task.preparation, self.metric, profile, task.source, splits, valid)
         progress = ProgressCount(task.progress, len(self.families) + 1)
         fits = self._family_task(task.data, task.query_weight, budget, folds, progress)
         choice = self._choose(fits, held_out, budget, previous)
-        candidate, n_folds = choice.candidate, 0 if folds is None else len(folds.dealings[0])
+        candidate, n_folds = choice.candidate, 0 if folds is None else len(folds.splits[0])
         fitted: Attributes = {
             "choice_": choice,
             "n_folds_": n_folds,
@@ -260,43 +264,43 @@ class SparseRanker(Ranker):
             model = LinearModel.of(names, used, fitted["coef_"][used], task.preparation)
             fitted["changes_"] = _changes(previous, model, task, choice, n_folds)
         if valid is None and n_folds == 0 and task.origin.has_qid:
-            warn_caller(CHOSEN_ON_TRAIN)  # without query ids another warning has been given
+            warn_caller(SELECTED_ON_TRAIN)  # without query ids there was another warning
         return fitted
 
     def _choose(
         self, fits: FamilyTask, held_out: HeldOut, budget: Budget, previous: LinearModel | None
     ) -> Choice:
-        """Fit candidates and choose one: the previous features unless others are better, if there are any."""
+        """Fit candidates and select one; previous features are kept unless others are better."""
         options: dict[str, Any] = {"random_state": self.random_state}
         start = None if previous is None else previous_features(previous, fits)
         if start is not None and (first := first_families(fits, held_out, budget, start)) is not None:
             return choose(first, budget, fits.names, row=0, **options)
         families, beyond = find_candidates(fits, held_out, self._family_names(), budget)
-        warn_if_blind(families)
+        warn_if_metric_constant(families)
         return choose(families, budget, fits.names, RULES[self.rule], beyond=beyond, **options)
 
-    def refit_on_part(self, data: Dataset, tol: float) -> FloatArray:
-        """The weights that the chosen family gives other data, prepared already, at the chosen point."""
+    def refit_on_sample(self, data: Dataset, tol: float) -> FloatArray:
+        """Weights of the selected family at the selected point, fitted to other, prepared data."""
         budget = stated_budget(self, data.feature_names, self.missing_.indicators, None)
         family, candidate = self.choice_.family, self.choice_.candidate
         fits = self._family_task(data, None, budget, None, ProgressCount(None, 1))
         kind, size = family.label.partition(" ")[0], len(self.support_)
-        alpha = candidate.strength / (RIDGE_SHARE if kind == "refitted" else 1.0)  # that of the path
+        alpha = candidate.strength / (REFIT_RIDGE_SHARE if kind == "refitted" else 1.0)  # of the path
         fits = replace(fits.without_limit(), alphas=np.array([alpha]), tol=tol)
-        if kind in SIZED:
+        if kind in SIZE_FAMILIES:
             sized = replace(fits.budget, max_features=size)
             fits = replace(fits, alphas=None, n_alphas=1, budget=sized)
         fitted = FAMILIES[kind](fits, l1_family(fits))
         if fitted is None:
-            raise DataError(None, None, f"the {kind} family has no model of these data")
-        return fitted.candidates[min(len(fitted), size) - 1 if kind in SIZED else 0].coef
+            raise DataError(None, None, f"the {kind} family has no model for these data")
+        return fitted.candidates[min(len(fitted), size) - 1 if kind in SIZE_FAMILIES else 0].coef
 
     def _family_names(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
         for name in names:
             lookup(FAMILIES, name, "families")
         if not names:
-            raise ParameterError("families", self.families, f"name at least one of {', '.join(FAMILIES)}")
+            raise ParameterError("families", self.families, f"must name one or more of {', '.join(FAMILIES)}")
         return names
 
     def _loss(self) -> Loss:
@@ -306,12 +310,12 @@ class SparseRanker(Ranker):
         return (*super()._abilities(), "budget")
 
     def _checked_valid(self, task: Task) -> Dataset | None:
-        """The validation data with the columns of the training data, checked."""
+        """The validation data, checked, with columns in the order of the training data."""
         if task.valid is None:
             return None
         n_features, width = task.source.n_features, task.valid.n_features
         if width != n_features:
-            reason = f"the training data have {n_features} features but `valid` has {width}"
+            reason = f"the training data have {n_features} features, but `valid` has {width}"
             raise DataError(None, None, reason)
         valid = in_column_order(task.valid, task.source.feature_names, self)
         task.preparation.filled(valid)
@@ -319,14 +323,14 @@ class SparseRanker(Ranker):
         return valid
 
     def _folds(self, task: Task) -> Folds | None:
-        """Folds of the training queries; none if there are too few queries, or enough validation queries."""
+        """Folds of the training queries; None without cross-validation."""
         if self.cv == 0 and task.valid is None:
-            raise ParameterError("cv", 0, "leaves no query to choose on; give `valid`, or 2 or more folds")
+            raise ParameterError("cv", 0, "leaves no held-out query; pass `valid`, or use at least 2 folds")
         n_folds = number_of_folds(self.cv, task.data, task.valid)
         if n_folds == 0:
             return None
         few_queries = np.count_nonzero(task.data.pairs_per_query) < ENOUGH_QUERIES
-        repeats = REPEATS if few_queries and task.data.n_features <= WIDE else 1
+        repeats = CV_REPEATS if few_queries and task.data.n_features <= MAX_REPEATED_FEATURES else 1
         return Folds(task.data, n_folds, repeats, self.random_state, task.query_weight)
 
     def _family_task(
@@ -351,7 +355,7 @@ class SparseRanker(Ranker):
         )  # fmt: skip
 
     def _refitted(self, task: Task, valid: Dataset, candidate: Candidate, n_iter: int) -> Attributes:
-        """The chosen features, with the weights that training and validation data give them together."""
+        """Refit the weights of the selected features on training and validation data."""
         both = task.preparation.for_learning(task.source.joined(valid))
         both = on_device(both, self.device, task.source)
         weight = None
@@ -365,15 +369,15 @@ class SparseRanker(Ranker):
             "objective_": float(result.objective),
             "gap_": float(result.gap),
             "n_iter_": n_iter + result.n_iter,
-            "subset_": None,  # what was proven is about the training data alone
+            "subset_": None,  # the proof is about the training data alone
         }
 
     def _certificate(self) -> dict[str, Any]:
-        """With what states the problem: the family, its strength, the features and their ℓ1 weights."""
+        """With the definition of the problem: family, strength, features and their ℓ1 weights."""
         label, candidate = self.choice_.family.label, self.choice_.candidate
         if self.subset_ is not None:
             return {**self.subset_.certificate(), "family": label}
-        ridged, names = label.partition(" ")[0] in RIDGED, self.coef_names_
+        ridged, names = label.partition(" ")[0] in RIDGE_FAMILIES, self.coef_names_
         proof = {
             **super()._certificate(),
             "family": label,
@@ -381,7 +385,7 @@ class SparseRanker(Ranker):
         }
         columns = np.arange(len(names))
         refitted = self._fit_parameters["refit_on"] == "all" and "valid" in self._origin.fingerprints
-        if ridged or refitted or label.endswith(AS_BEFORE):
+        if ridged or refitted or label.endswith(PREVIOUS_SUFFIX):
             columns = np.flatnonzero(candidate.coef)
             proof["features"] = [names[j] for j in columns]
         weights = getattr(candidate.penalty, "weights", None)
@@ -392,8 +396,7 @@ class SparseRanker(Ranker):
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
-        """That of one of our own families."""
-        if certificate.get("family", "").partition(" ")[0] not in (PATH, "log", *RIDGED):
+        if certificate.get("family", "").partition(" ")[0] not in (PATH, "log", *RIDGE_FAMILIES):
             return None
         names, signs, weights = data.feature_names, None, None
         if isinstance(self.signs, Mapping):
@@ -420,5 +423,5 @@ class SparseRanker(Ranker):
 def _changes(previous: LinearModel, model: LinearModel, task: Task, choice: Choice, n_folds: int) -> Changes:
     measured = [task.source] if n_folds or task.valid is None else []
     measured += [] if task.valid is None else [task.valid]
-    seen = previous.fingerprint == task.origin.fingerprints["train"]
-    return find_changes(previous, model, measured, choice.validation, choice.index, seen)
+    same_data = previous.fingerprint == task.origin.fingerprints["train"]
+    return find_changes(previous, model, measured, choice.validation, choice.index, same_data)

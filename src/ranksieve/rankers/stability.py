@@ -1,4 +1,4 @@
-"""How sure a choice of features is: how often refits on parts of the queries use each of them."""
+"""Stability of a selection: how often refits on random parts of the queries use each feature."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.path import Progress
 from ranksieve.rankers.sparse_ranker import SparseRanker
 
-TOL = 1e-4  # which features are in use needs no sharper optimum
-
 
 def selection_frequency(
     ranker: SparseRanker,
@@ -22,44 +20,44 @@ def selection_frequency(
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> FloatArray:
-    """How often each feature is used by refits of the chosen family on random parts of the queries.
+    """Selection frequency of each feature in refits of the chosen family on random parts of the queries.
 
-    f_j = (1/B) Σ_b 1[w_j(Q_b) ≠ 0], where w(Q) is the ranker's family at its chosen point (its α, or for
-    forward selection its number of features) over the queries Q, and Q_1, …, Q_B are ``share`` of the queries
-    that have pairs, drawn without replacement. A feature that returns in nearly all of them does not owe its
-    place to a few queries. ``ranker.choice_.confidence.frequency`` asks another question: how often the
-    best of the candidates, none of them fitted again, uses a feature when the held-out queries are resampled.
-    :class:`ranksieve.baselines.StabilitySelection` takes the maximum over a grid of α and chooses by it.
+    f_j = (1/B) Σ_b 1[w_j(Q_b) ≠ 0], where w(Q) are the weights that the chosen family gives for the queries Q
+    at the chosen point (its α, or its number of features for forward selection), and Q_1, …, Q_B are random
+    samples of ``share`` of the queries with pairs, drawn without replacement. A feature with a frequency near
+    1 does not depend on a few queries. ``ranker.choice_.confidence.frequency`` is different: without
+    refitting, it is how often the best candidate uses a feature when the held-out queries are resampled.
+    :class:`ranksieve.baselines.StabilitySelection` selects features by the maximum of f_j over a grid of α.
 
     Parameters
     ----------
     ranker : SparseRanker
-        Fitted, without feature costs: a choice by cost is made among other features in every part, so
-        frequencies at one α would mislead.
+        A fitted ranker without feature costs: with costs, each sample would select among different features,
+        so that frequencies at one α would be misleading.
     data : Dataset
-        The data that it was fitted on, as they were given to ``fit``. They are filled and normalised as the
-        ranker learned it from all of them; queries have equal weights.
+        The training data, as passed to ``fit``. They are filled and normalised with the statistics of the
+        fitted ranker; query weights are not used.
     n_subsamples : int
         B.
     share : float
-        Share of the queries in each part, between 0 and 1.
+        Share of the queries in each sample, between 0 and 1.
     random_state : int
-        Draws the parts.
+        Seed of the samples.
     progress : callable, optional
-        Called with (refits done, refits in all).
+        Called with (refits done, total).
 
     Returns
     -------
     array
-        f, one share per feature, those of indicators of missing values last.
+        f, one frequency per feature, then one per indicator of missing values.
     """
     check_is_fitted(ranker)
     if ranker.costs_ is not None:
         raise ParameterError(
             "ranker",
             ranker,
-            "was chosen by `feature_costs`, among other features in every part of the queries, so "
-            "frequencies would mislead; fit it without `feature_costs`",
+            "was fitted with `feature_costs`, which limit the choice of features differently in every sample "
+            "of the queries; fit it without `feature_costs`",
         )
     if n_subsamples < 1:
         raise ParameterError("n_subsamples", n_subsamples, "must be at least 1")
@@ -70,14 +68,15 @@ def selection_frequency(
         raise DataError(
             None,
             None,
-            "refits on a part of the queries need at least 2 that have documents with different labels, "
+            "refits on samples of the queries need at least 2 queries with different labels, "
             f"got {len(queries)}",
         )
-    rng, given = np.random.default_rng(random_state), ranker.preparation_.for_learning(data)
-    used = np.zeros(given.n_features)
+    rng, prepared = np.random.default_rng(random_state), ranker.preparation_.for_learning(data)
+    counts = np.zeros(prepared.n_features)
     for done in range(1, n_subsamples + 1):
-        part = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
-        used += ranker.refit_on_part(given.select_queries(part), TOL) != 0
+        sample = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
+        coef = ranker.refit_on_sample(prepared.select_queries(sample), tol=1e-4)  # enough to select features
+        counts += coef != 0
         if progress is not None:
             progress(done, n_subsamples)
-    return used / n_subsamples
+    return counts / n_subsamples

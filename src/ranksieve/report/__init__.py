@@ -1,10 +1,10 @@
-"""Plain data in, one self-contained HTML page out."""
+"""Self-contained HTML pages from plain data."""
 
 from ranksieve.report.fit_page import (
-    Content,
+    FitContent,
+    ModelTest,
     Planted,
     Support,
-    Unseen,
     build_content,
     content_of_model,
     planted_features,
@@ -13,6 +13,16 @@ from ranksieve.report.fit_page import (
 from ranksieve.report.page import Gains, certificate, percent, require_extra
 
 __all__ = [
-    "Content", "Gains", "Planted", "Support", "Unseen", "build_content", "certificate", "content_of_model",
-    "percent", "planted_features", "require_extra", "write_report",
+    "FitContent",
+    "Gains",
+    "ModelTest",
+    "Planted",
+    "Support",
+    "build_content",
+    "certificate",
+    "content_of_model",
+    "percent",
+    "planted_features",
+    "require_extra",
+    "write_report",
 ]  # fmt: skip

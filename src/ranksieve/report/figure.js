@@ -1,18 +1,18 @@
 "use strict";
-// Figures as SVG: lines, bands, markers, bars, cells and nets, and in words what is under the pointer.
-// canvas.py says what a figure is. Colours of text and grid are the page's, so they follow its scheme.
+// Figures as SVG: lines, bands, markers, bars, cells and nets, with a tooltip for the point under the pointer.
+// page.py defines the figures. Colours of text and grid come from the page, so they follow its colour scheme.
 const DASHES = {dash: "7 4", dot: "2 3", dashdot: "7 3 2 3"};
-const NEAR = 40;  // pixels; what is further from the pointer is not meant
-const GAP = 6, RIGHT = 14, TOP = 14, ABOVE = 26;  // ABOVE: room for words above the picture
-const NEAR_ZERO = 0.25;  // so that the smallest weight in use can be told from none
-const LONGEST_BELOW = 170, WIDEST_SHARE = 0.36;  // room for names below and beside a picture
+const HOVER_DISTANCE = 40;  // pixels
+const GAP = 6, RIGHT = 14, TOP = 14, ABOVE = 26;  // ABOVE: space for annotations above the figure
+const MIN_SHADE = 0.25;  // keeps the smallest weight distinguishable from no weight
+const LONGEST_BELOW = 170, WIDEST_SHARE = 0.36;  // space for names below and left of a figure
 
-// --- traces: each gives its drawing and a function that finds the point under the pointer -------------------
-const hasPlace = (x, y) => Number.isFinite(x) && Number.isFinite(y);
+// --- traces: each returns its drawing and a function that finds the point under the pointer -----------------
+const isFinitePoint = (x, y) => Number.isFinite(x) && Number.isFinite(y);
 function pathOf(points, stepped) {
   let path = "", begun = false;
   for (const [x, y] of points) {
-    if (!hasPlace(x, y)) { begun = false; continue; }
+    if (!isFinitePoint(x, y)) { begun = false; continue; }
     path += begun ? (stepped ? `H${x.toFixed(2)}V${y.toFixed(2)}` : `L${x.toFixed(2)} ${y.toFixed(2)}`) : `M${x.toFixed(2)} ${y.toFixed(2)}`;
     begun = true;
   }
@@ -21,8 +21,8 @@ function pathOf(points, stepped) {
 function polygon(x, y, r, corners, turn = -90, inner = 1) {
   const n = inner === 1 ? corners : 2 * corners;
   return pathOf([...Array(n).keys()].map(k => {
-    const angle = (turn + 360 * k / n) * Math.PI / 180, far = k % 2 && inner !== 1 ? inner * r : r;
-    return [x + far * Math.cos(angle), y + far * Math.sin(angle)];
+    const angle = (turn + 360 * k / n) * Math.PI / 180, radius = k % 2 && inner !== 1 ? inner * r : r;
+    return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
   })) + "Z";
 }
 const SYMBOLS = {
@@ -58,7 +58,7 @@ const DRAW = {
     const mode = trace.mode ?? "lines", group = svg("g", {class: "trace", opacity: trace.opacity});
     const points = trace.x.map((value, k) => [value === null ? NaN : x.at(value), trace.y[k] === null ? NaN : y.at(trace.y[k])]);
     if (mode.includes("lines")) group.append(svg("path", {d: pathOf(points, trace.line.shape === "hv"), ...stroke(trace.line)}));
-    const seen = points.map(([px, py], k) => ({px, py, k})).filter(p => hasPlace(p.px, p.py));
+    const seen = points.map(([px, py], k) => ({px, py, k})).filter(p => isFinitePoint(p.px, p.py));
     for (const {px, py, k} of trace.error_y ? seen : []) {
       const half = Math.abs(y.at(trace.error_y[k]) - y.at(0));
       group.append(svg("path", {d: `M${px} ${py - half}V${py + half}`, stroke: trace.line.color, fill: "none"}));
@@ -90,7 +90,7 @@ const DRAW = {
       const largest = row.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
       row.forEach((value, c) => {
         if (value === null) return;
-        const shade = Math.sign(value) * (NEAR_ZERO + (1 - NEAR_ZERO) * Math.abs(value) / largest);
+        const shade = Math.sign(value) * (MIN_SHADE + (1 - MIN_SHADE) * Math.abs(value) / largest);
         const colour = mixed(trace.colours, Math.round(20 * shade) / 20);
         const corner = `M${(x.at(trace.x[c]) - wide / 2).toFixed(1)} ${(y.at(r) - high / 2).toFixed(1)}`;
         paths.set(colour, `${paths.get(colour) ?? ""}${corner}h${wide.toFixed(1)}v${high.toFixed(1)}h${-wide.toFixed(1)}z`);
@@ -112,26 +112,26 @@ function mixed(stops, value) {  // stops: [[value, "#rrggbb"], …] with rising 
   return `rgb(${[0, 1, 2].map(j => Math.round(part(a, j) + share * (part(b, j) - part(a, j)))).join(",")})`;
 }
 
-// --- a figure in a place -------------------------------------------------------------------------------------
+// --- figures -------------------------------------------------------------------------------------------------
 const axisKey = (letter, of) => `${letter}axis${(of ?? letter).slice(1)}`;
-function drawFigure(place, figure, {width, small, hidden}) {
+function drawFigure(container, figure, {width, small, hidden}) {
   const shown = {...figure, data: figure.data.filter(trace => !hidden.has(trace.legendgroup))};
   const size = small ? 11 : 13, picture = svg("svg", {class: "main-svg", width, role: "img", "font-size": size});
-  place.figure = shown;
-  place.replaceChildren(...(figure.layout.showlegend ? [keyOf(shown.data)] : []), picture);
-  const found = (figure.layout.net ? drawNet : drawPanels)(picture, shown, width, size, small);
-  picture.setAttribute("height", found.height);
-  picture.setAttribute("aria-label", found.label);
-  place.axes = found.axes;
-  place.moveMark = found.moveMark;
-  watchPointer(picture, found.targets);
+  container.figure = shown;
+  container.replaceChildren(...(figure.layout.showlegend ? [keyOf(shown.data)] : []), picture);
+  const drawing = (figure.layout.net ? drawNet : drawPanels)(picture, shown, width, size, small);
+  picture.setAttribute("height", drawing.height);
+  picture.setAttribute("aria-label", drawing.label);
+  container.axes = drawing.axes;
+  container.moveMark = drawing.moveMark;
+  watchPointer(picture, drawing.targets);
 }
 function drawPanels(picture, {data, layout}, width, size, small) {
   const keys = letter => Object.keys(layout).filter(key => key.startsWith(`${letter}axis`));
   const named = layout.xaxis.type === "category", names = named ? layout.xaxis.categories ?? [...new Set(data.flatMap(t => t.x))] : [];
-  const room = named ? Math.max(...names.map(name => widthOf(cut(name, LONGEST_BELOW, size - 2), size - 2)), 0) + GAP : size + GAP;
-  const bottom = room + (layout.xaxis.title ? size + 2 * GAP : GAP), top = layout.annotations?.length ? ABOVE : TOP;
-  const height = Math.round(layout.height + (named ? room : 0)), inner = height - top - bottom;
+  const space = named ? Math.max(...names.map(name => widthOf(cut(name, LONGEST_BELOW, size - 2), size - 2)), 0) + GAP : size + GAP;
+  const bottom = space + (layout.xaxis.title ? size + 2 * GAP : GAP), top = layout.annotations?.length ? ABOVE : TOP;
+  const height = Math.round(layout.height + (named ? space : 0)), inner = height - top - bottom;
   const values = (trace, letter) => letter === "x" ? trace.x : trace.type === "band" ? [...trace.low, ...trace.high]
     : [...(trace.y ?? []), ...(trace.error_y ?? []).flatMap((e, k) => [trace.y[k] - e, trace.y[k] + e]), ...(trace.type === "bar" ? [0] : [])];
   const of = (key, letter) => data.filter(t => axisKey(letter, t[`${letter}axis`]) === key).flatMap(t => values(t, letter));
@@ -152,7 +152,7 @@ function drawPanels(picture, {data, layout}, width, size, small) {
     const x = axes[axisKey("x", trace.xaxis)], y = axes[axisKey("y", trace.yaxis)];
     const [drawn, find, facts] = DRAW[trace.type](trace, x, y);
     picture.append(drawn);
-    if (trace.hover) targets.push({find: (px, py) => py <= y.from && py >= y.to ? find(px, py) : null, words: k => filled(trace.hover, facts(k))});
+    if (trace.hover) targets.push({find: (px, py) => py <= y.from && py >= y.to ? find(px, py) : null, text: k => fill(trace.hover, facts(k))});
   }
   for (const mark of marks) picture.append(mark.drawn);
   for (const note of layout.annotations ?? []) if (!(small && note.name === "wide")) drawNote(picture, note, axes, frame);
@@ -213,14 +213,14 @@ function drawNote(picture, note, axes, {right, top, size}) {
 }
 function drawNet(picture, {data, layout}, width, size, small) {
   const height = small ? Math.min(layout.height, width) : layout.height, around = data[0].theta.slice(0, -1);
-  const cx = width / 2, cy = height / 2, far = Math.max(40, Math.min(cx - (small ? 84 : 130), cy - 2.5 * size));
-  const angle = k => (360 * k / around.length - 90) * Math.PI / 180, at = (k, r) => [cx + far * r * Math.cos(angle(k)), cy + far * r * Math.sin(angle(k))];
+  const cx = width / 2, cy = height / 2, radius = Math.max(40, Math.min(cx - (small ? 84 : 130), cy - 2.5 * size));
+  const angle = k => (360 * k / around.length - 90) * Math.PI / 180, at = (k, r) => [cx + radius * r * Math.cos(angle(k)), cy + radius * r * Math.sin(angle(k))];
   for (const r of [0.25, 0.5, 0.75, 1]) {
-    picture.append(svg("circle", {class: "grid", cx, cy, r: far * r}));
-    if (r < 1) picture.append(svg("g", {class: "xtick"}, svg("text", {x: cx + 3, y: cy - far * r - 2, "font-size": size - 3}, written(r, ".0%"))));
+    picture.append(svg("circle", {class: "grid", cx, cy, r: radius * r}));
+    if (r < 1) picture.append(svg("g", {class: "xtick"}, svg("text", {x: cx + 3, y: cy - radius * r - 2, "font-size": size - 3}, format(r, ".0%"))));
   }
   around.forEach((name, k) => {
-    const [x, y] = at(k, 1), [lx, ly] = at(k, 1 + GAP / far), side = Math.cos(angle(k));
+    const [x, y] = at(k, 1), [lx, ly] = at(k, 1 + GAP / radius), side = Math.cos(angle(k));
     picture.append(svg("path", {class: "grid", d: `M${cx} ${cy}L${x.toFixed(2)} ${y.toFixed(2)}`}));
     const words = {x: lx, y: ly + size / 3, "text-anchor": Math.abs(side) < 0.1 ? "middle" : side > 0 ? "start" : "end", "font-size": small ? 9 : size - 2};
     picture.append(svg("text", words, cut(name, small ? 76 : 122, size - 2)));
@@ -228,12 +228,12 @@ function drawNet(picture, {data, layout}, width, size, small) {
   const targets = data.map(trace => {
     const points = trace.r.map((r, k) => r === null ? [NaN, NaN] : at(k, r)), group = svg("g", {class: "trace"});
     group.append(svg("path", {d: pathOf(points), ...stroke(trace.line), fill: trace.fillcolor}));
-    const seen = points.map(([px, py], k) => ({px, py, k})).filter(p => hasPlace(p.px, p.py));
+    const seen = points.map(([px, py], k) => ({px, py, k})).filter(p => isFinitePoint(p.px, p.py));
     for (const {px, py} of seen) group.append(symbol(trace.marker, px, py));
     picture.append(group);
-    return {find: (px, py) => nearest(seen, px, py), words: k => filled(trace.hover, {name: trace.name, theta: trace.theta[k], r: trace.r[k]})};
+    return {find: (px, py) => nearest(seen, px, py), text: k => fill(trace.hover, {name: trace.name, theta: trace.theta[k], r: trace.r[k]})};
   });
-  return {height, axes: {}, targets, label: "net of " + data.map(trace => trace.name).join(", ")};
+  return {height, axes: {}, targets, label: "radar chart of " + data.map(trace => trace.name).join(", ")};
 }
 function keyOf(traces) {
   const entries = traces.filter(trace => trace.name && trace.showlegend !== false);
@@ -245,7 +245,7 @@ function keyOf(traces) {
   }));
 }
 
-// --- what is under the pointer -------------------------------------------------------------------------------
+// --- tooltips ------------------------------------------------------------------------------------------------
 const tip = element("div", {className: "tip", hidden: true});
 document.body.append(tip);
 function watchPointer(picture, targets) {
@@ -254,10 +254,10 @@ function watchPointer(picture, targets) {
   const leave = () => { tip.hidden = true; halo.setAttribute("visibility", "hidden"); };
   const look = event => {
     const box = picture.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
-    const hits = targets.map(target => [target, target.find(px, py)]).filter(([, hit]) => hit && hit.away < NEAR);
+    const hits = targets.map(target => [target, target.find(px, py)]).filter(([, hit]) => hit && hit.away < HOVER_DISTANCE);
     if (!hits.length) return leave();
     const [target, hit] = hits.reduce((a, b) => b[1].away <= a[1].away ? b : a);
-    tip.textContent = target.words(hit.k);
+    tip.textContent = target.text(hit.k);
     tip.hidden = false;
     const right = Math.min(box.left + hit.px + 12, document.documentElement.clientWidth - tip.offsetWidth - 4);
     tip.style.left = `${Math.max(4, right) + scrollX}px`;

@@ -1,17 +1,17 @@
 "use strict";
-// Figures when they are seen, sortable tables, the path explorer, gains and losses. No library, no network.
-const data = unpacked(JSON.parse(document.getElementById("page-data").textContent));
+// Figures drawn on demand, sortable tables, the path explorer, gains and losses. No libraries, no network access.
+const data = unpack(JSON.parse(document.getElementById("page-data").textContent));
 const narrow = matchMedia("(max-width: 700px)");
 const hidden = new Set();
 let printing = false;
-const PAPER = 680;  // pixels; fits A4 and Letter, whose layout comes after the drawing
+const PAPER = 680;  // pixels; fits A4 and Letter
 const plotted = new Map();  // element -> figure
 const WORST = 10, OTHER = "#9aa0a8";
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFixed(digits));
 
-// --- what page.py packed: looks and x values that several traces share, weights as text -----------------------
-function unpacked(page) {
+// --- data as packed by page.py: shared styles and x values, weights as text ------------------------------------
+function unpack(page) {
   const trace = ({look, x, ...rest}) => ({...page.looks[look], ...rest, ...(x === undefined ? {} : {x: page.lists[x]})});
   const whole = figure => ({...figure, data: figure.data.map(trace)});
   for (const name of Object.keys(page.figures)) page.figures[name] = whole(page.figures[name]);
@@ -22,47 +22,47 @@ function unpacked(page) {
   return page;
 }
 
-// --- figures: drawn when they come into view, and again when their width changes ------------------------------
-function paint(place) {
-  const width = printing ? PAPER : Math.max(place.clientWidth, 200);
-  drawFigure(place, plotted.get(place), {width, small: narrow.matches || width < 500, hidden});
-  place.drawnWidth = width;
+// --- figures: drawn when visible, and again when their width changes --------------------------------------------
+function paint(container) {
+  const width = printing ? PAPER : Math.max(container.clientWidth, 200);
+  drawFigure(container, plotted.get(container), {width, small: narrow.matches || width < 500, hidden});
+  container.drawnWidth = width;
 }
 const resized = new ResizeObserver(entries => {
   for (const {target} of entries) if (!printing && target.clientWidth !== target.drawnWidth) paint(target);
 });
-function draw(place, figure) {
-  plotted.set(place, figure);
-  paint(place);
-  resized.observe(place);
+function draw(container, figure) {
+  plotted.set(container, figure);
+  paint(container);
+  resized.observe(container);
 }
-const waiting = new Map();  // element -> how to draw it
+const waiting = new Map();  // element -> function that draws it
 const watcher = new IntersectionObserver(entries => {
   for (const entry of entries) if (entry.isIntersecting) show(entry.target);
 }, {rootMargin: "400px"});
-function whenSeen(place, how) {
-  waiting.set(place, how);
-  watcher.observe(place);
+function whenSeen(container, how) {
+  waiting.set(container, how);
+  watcher.observe(container);
 }
-function show(place) {
-  const how = waiting.get(place);
-  waiting.delete(place);
-  watcher.unobserve(place);
+function show(container) {
+  const how = waiting.get(container);
+  waiting.delete(container);
+  watcher.unobserve(container);
   if (how) how();
 }
 function repaint() {
-  for (const place of plotted.keys()) paint(place);
+  for (const container of plotted.keys()) paint(container);
 }
 function print(begins) {
   printing = begins;
   repaint();
-  if (begins) for (const place of [...waiting.keys()]) show(place);
+  if (begins) for (const container of [...waiting.keys()]) show(container);
 }
 narrow.addEventListener("change", repaint);
 addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 
-for (const place of all("[data-figure]")) whenSeen(place, () => draw(place, data.figures[place.dataset.figure]));
+for (const container of all("[data-figure]")) whenSeen(container, () => draw(container, data.figures[container.dataset.figure]));
 for (const button of all(".legend button")) button.addEventListener("click", () => {
   const method = button.dataset.method, off = !hidden.delete(method);
   if (off) hidden.add(method);
@@ -71,7 +71,7 @@ for (const button of all(".legend button")) button.addEventListener("click", () 
   repaint();
 });
 
-// --- tables: a heading sorts, numbers first from the largest, weights by their size --------------------------
+// --- tables: click a heading to sort; numbers in decreasing order first, weights by |weight| -------------------
 function sortKey(row, column) {
   const cell = row.cells[column], value = cell.dataset.size ?? cell.dataset.value ?? cell.textContent.trim().replace("−", "-").replace(/ %$/, "");
   return value !== "" && isFinite(value) ? Number(value) : value;
@@ -121,9 +121,9 @@ function bar(span, value, largest) {
 }
 
 // --- the path explorer -------------------------------------------------------------------------------------
-const colourOf = ({colours, features}, feature) =>  // a feature may be called constructor
+const colourOf = ({colours, features}, feature) =>  // a feature may be named "constructor"
   Object.hasOwn(colours, features[feature]) ? colours[features[feature]] : undefined;
-function withWeights(path) {  // its figure with a line for the weights of each feature, the chosen ones on top
+function withWeights(path) {  // adds a line for the weights of each feature, the chosen ones on top
   const points = path.points.map(point => new Map(point)), colour = feature => colourOf(path, feature);
   const lines = path.lines.map(feature => ({
     type: "scatter", mode: "lines", name: path.features[feature], hover: path.hover,
@@ -180,11 +180,11 @@ function entered(path, k) {
   return [...used(path, k)].filter(feature => !before.has(feature));
 }
 function changes(path, k) {
-  if (k === path.chosen) return "This is the chosen point: the best on held-out queries within its limits.";
-  if (k === 0) return path.by === "α" ? "The strongest penalty." : "The fewest features.";
+  if (k === path.chosen) return "Chosen model: the best on held-out queries within the limits.";
+  if (k === 0) return path.by === "α" ? "Strongest penalty." : "Fewest features.";
   const now = used(path, k), names = list => list.map(feature => path.features[feature]).join(", ") || "none";
   const left = [...used(path, k - 1)].filter(feature => !now.has(feature));
-  return `Since the point before: in ${names(entered(path, k))}; out ${names(left)}.`;
+  return `Change from the previous point: added ${names(entered(path, k))}; removed ${names(left)}.`;
 }
 function weights(body, path, k) {
   const largest = Math.max(...path.points[k].map(([, weight]) => Math.abs(weight)), 1e-300);
@@ -206,7 +206,7 @@ function gains(root) {
   const of = data.gains[root.dataset.gains], choice = root.querySelector("select"), plot = root.querySelector(".plot");
   function update() {
     const method = of.methods[choice ? choice.value : root.dataset.chosen];
-    const changed = numbers(method.changed);  // null: as the baseline
+    const changed = numbers(method.changed);  // null: equal to the baseline
     const rows = of.queries
       .map((query, k) => ({query, text: of.texts[k] ?? "", ours: changed[k] ?? of.theirs[k], theirs: of.theirs[k]}))
       .filter(row => row.theirs !== null && !isNaN(row.ours))
@@ -215,7 +215,7 @@ function gains(root) {
     const moved = rows.filter(row => row.change !== 0);
     const better = moved.filter(row => row.change > 0).length, worse = moved.length - better;
     root.querySelector(".verdict").textContent =
-      `${method.title}: ${better} queries better, ${rows.length - moved.length} equal, ${worse} worse than with ${of.baseline}.`;
+      `${method.title}: ${better} queries better, ${rows.length - moved.length} equal, ${worse} worse than ${of.baseline}.`;
     queries(root.querySelector(".worst"), moved.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
     queries(root.querySelector(".best"), moved.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
     const figure = gainsFigure(of.figure, moved, method.title, of.baseline);

@@ -1,4 +1,4 @@
-"""What all pages share: figures, wording of numbers, tables of features, gains of queries, rendering."""
+"""Shared by all pages: figures, formats of numbers, feature tables, gains per query, rendering."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.errors import how_to_install
-from ranksieve.metrics.profiles import STANDARD
+from ranksieve.metrics.profiles import STANDARD_PROFILE
 from ranksieve.metrics.significance import paired_t, randomisation
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 Figure = dict[str, Any]
 PALETTE = ("#3b8fd6", "#e08a00", "#1fa37a", "#d9534f", "#b06ad4", "#2bb5c4", "#8a9a1b", "#d9669b")
-MORE = ("#6b78e0", "#a0724a", "#c9a400", "#5f8f8f")
+MORE_COLOURS = ("#6b78e0", "#a0724a", "#c9a400", "#5f8f8f")
 OTHER = "#9aa0a8"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down", "pentagon")
 DASHES = ("solid", "dash", "dot", "dashdot")
 LEADING_ZERO = re.compile(r"(?<!\d)0\.")
-DIGITS = 5  # significant, in what a page holds
+PAGE_DIGITS = 5  # significant digits of numbers in page data
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a method looks in all pictures."""
+    """Appearance of a method in all figures."""
 
     title: str
     colour: str
@@ -47,8 +47,8 @@ Styles = Mapping[str, Style]
 
 
 def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
-    """A colour and a symbol for each name; beyond the twelve colours the dash changes."""
-    colours = PALETTE + MORE
+    """A colour and a symbol for each name; after twelve colours the dash changes."""
+    colours = PALETTE + MORE_COLOURS
     return {
         name: Style(
             title,
@@ -61,12 +61,12 @@ def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
 
 
 def layout(height: int, **parts: Any) -> dict[str, Any]:
-    """Axes and what else a figure has beside its traces; ``height`` is in pixels, without names below."""
+    """Layout of a figure; ``height`` is in pixels, without the category names below."""
     return {"height": height, "showlegend": False, **parts}
 
 
 def axis(title: str, **options: Any) -> dict[str, Any]:
-    """An axis; ``type`` is linear, log or category, ``dtick`` the least distance of ticks."""
+    """An axis; ``type`` is linear, log or category, ``dtick`` the minimum distance of ticks."""
     return {"title": title, **options}
 
 
@@ -82,7 +82,7 @@ def line(x: Iterable[Any], y: Iterable[Any], name: str, colour: str, **options: 
 
 
 def marks(x: Iterable[Any], y: Iterable[Any], name: str, colour: Any, size: int, **options: Any) -> Figure:
-    """Single points; ``options`` are added to the trace, ``marker`` to its marker."""
+    """Markers; ``options`` are added to the trace, ``marker`` to its marker."""
     marker = {"size": size, "color": colour, **options.pop("marker", {})}
     look = {"type": "scatter", "mode": "markers", "name": name, "marker": marker}
     return {**look, "x": list(x), "y": list(y), **options}
@@ -91,7 +91,7 @@ def marks(x: Iterable[Any], y: Iterable[Any], name: str, colour: Any, size: int,
 def method_line(
     style: Style, name: str, x: Iterable[Any], y: Iterable[Any], size: int = 7, **options: Any
 ) -> Figure:
-    """A line in the colour of its method; the page's legend shows and hides it by ``legendgroup``."""
+    """A line in the style of its method; the legend of the page shows and hides it by ``legendgroup``."""
     look = {"color": style.colour, "dash": style.dash, "width": 2}
     marker = {"color": style.colour, "symbol": style.symbol, "size": size}
     return (
@@ -105,14 +105,14 @@ def faint(colour: str) -> str:
     return f"rgba({red},{green},{blue},0.17)"
 
 
-def packed(values: Iterable[float | None], digits: int = DIGITS) -> str:
-    """Numbers with commas between them, nothing for None and at the end; shorter than JSON."""
-    written = ("" if value is None else f"{value:.{digits}g}" for value in values)
-    return ",".join(LEADING_ZERO.sub(".", text) for text in written).rstrip(",")
+def pack(values: Iterable[float | None], digits: int = PAGE_DIGITS) -> str:
+    """Comma-separated numbers, empty for None, without trailing commas; shorter than JSON."""
+    texts = ("" if value is None else f"{value:.{digits}g}" for value in values)
+    return ",".join(LEADING_ZERO.sub(".", text) for text in texts).rstrip(",")
 
 
 def compact(value: Any) -> Any:
-    """As JSON holds it, with five significant digits; what is not finite becomes None."""
+    """Convert to JSON types with five significant digits; numbers that are not finite become None."""
     if isinstance(value, np.ndarray | np.generic):
         return compact(value.tolist())
     if isinstance(value, Mapping):
@@ -120,18 +120,22 @@ def compact(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [compact(item) for item in value]
     if isinstance(value, float):
-        short = float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        short = float(f"{value:.{PAGE_DIGITS}g}") if math.isfinite(value) else None
         return int(short) if short is not None and short == int(short) else short
     return value
 
 
-ROUNDING = 1e-14  # below this a relative gap is rounding error of float64
-FAR = 0.1  # above this a relative gap proves nothing of use
+OPTIMAL_GAP = 1e-14  # smaller relative gaps are rounding error of float64
+USELESS_GAP = 0.1  # larger relative gaps prove nothing useful
+SMALL_PERCENTAGE = 1e-3  # smaller ones are written with an exponent
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with two significant digits and no exponent: 9.2e-7 -> "0.000092 %"."""
-    return np.format_float_positional(100.0 * share, precision=2, fractional=False, trim="-") + " %"
+    """A share as a percentage with two significant digits: 0.00123 -> "0.12 %", 9.2e-7 -> "9.2e-5 %"."""
+    value = 100.0 * share
+    if 0.0 < abs(value) < SMALL_PERCENTAGE:
+        return np.format_float_scientific(value, precision=1, trim="0", exp_digits=1) + " %"
+    return np.format_float_positional(value, precision=2, fractional=False, trim="-") + " %"
 
 
 def percent_text(share: float) -> str:
@@ -140,14 +144,14 @@ def percent_text(share: float) -> str:
 
 
 def certificate(relative_gap: float | None) -> str:
-    """What a relative duality gap proves; None: the method has none."""
+    """What a relative duality gap proves about an objective; None if the method has no gap."""
     if relative_gap is None:
-        return "without a proof of how near the best possible objective it is"
-    if relative_gap <= ROUNDING:
-        return "equal to the best possible objective up to rounding"
-    if relative_gap > FAR:
-        return f"not proved to be near the best possible objective (gap {percent(relative_gap)})"
-    return f"within {percent(relative_gap)} of the best possible objective"
+        return "without a proof of optimality"
+    if relative_gap <= OPTIMAL_GAP:
+        return "optimal up to rounding"
+    if relative_gap > USELESS_GAP:
+        return f"not proven to be close to optimal (gap {percent(relative_gap)})"
+    return f"within {percent(relative_gap)} of the optimum"
 
 
 def metric_title(metric: str) -> str:
@@ -160,15 +164,21 @@ def metric_text(value: float) -> str:
     return f"{value:.4f}"
 
 
+def metric_sentence(name: str, interval: tuple[float, float, float], queries: str, profile: str) -> str:
+    """``Held-out NDCG@10: 0.8472 (95 % CI 0.8119 to 0.8824; 160 queries; standard profile).``"""
+    mean, low, high = map(metric_text, interval)
+    return f"{name}: {mean} (95 % CI {low} to {high}; {queries}; {profile} profile)."
+
+
 def p_value(p: float) -> str:
-    """Two significant digits, and no zero."""
+    """Two significant digits; "p < 0.0001" for smaller values."""
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """With its sign, a true minus, and no sign before a rounded zero."""
-    written = f"{value:+.{digits}f}"
-    return written[1:] if float(written) == 0.0 else written.replace("-", "−")
+    """A number with its sign (U+2212 for minus), without a sign if it rounds to zero."""
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0.0 else text.replace("-", "−")
 
 
 def weight_text(value: float) -> str:
@@ -177,45 +187,46 @@ def weight_text(value: float) -> str:
 
 
 def share_text(value: float) -> str:
-    """A weight of a model that is scaled to Σ|w| = 1, with four decimals."""
+    """A weight of a model scaled to Σ|w| = 1, with four decimals."""
     return signed(value) if value else "0"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """1 query, 2 queries."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """``1 query``, ``2 queries``."""
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
-def listed(names: Sequence[str], most: int = 12) -> str:
-    """f1, f2 and f3; of many the first few and how many more."""
+def join_names(names: Sequence[str], most: int = 12) -> str:
+    """``f1, f2 and f3``; more than ``most`` names are cut: ``f1, f2 and 3 more``."""
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def short_lists(evaluation: Evaluation) -> str:
-    """How many lists are too short to count, and for which metrics; nothing if none is."""
+    """Sentence about lists that are shorter than the cutoff of a metric; empty if there are none."""
     if not evaluation.too_short:
         return ""
     counts, metrics = list(evaluation.too_short.values()), list(evaluation.too_short)
     one = counts == [1]
     return (
-        f"{listed([str(count) for count in counts])} of {len(evaluation.query_ids)} queries "
-        f"{'has' if one else 'have'} fewer than {listed([name.partition('@')[2] for name in metrics])} "
+        f"{join_names([str(count) for count in counts])} of {len(evaluation.query_ids)} queries "
+        f"{'has' if one else 'have'} fewer than {join_names([name.partition('@')[2] for name in metrics])} "
         f"documents; the {evaluation.profile.name} profile counts {'its' if one else 'their'} "
-        f"{listed([metric_title(name) for name in metrics])} as 0 ({STANDARD.name} does not)."
+        f"{join_names([metric_title(name) for name in metrics])} as 0 "
+        f"({STANDARD_PROFILE.name} does not)."
     )
 
 
-EXTRA = f"the HTML report needs jinja2: {how_to_install('report')}"
-WHICH, SURE = "Which features?", "How sure?"
-LOST, SIGNIFICANT = "What is lost per query?", "Is it significant?"
-MAX_ROWS = 300  # of the widest data only what matters most
+INSTALL_HINT = f"the HTML report needs jinja2: {how_to_install('report')}"
+WHICH_FEATURES, HOW_SURE = "Which features?", "How sure?"
+WHAT_IS_LOST, IS_SIGNIFICANT = "What is lost per query?", "Is it significant?"
+MAX_ROWS = 300  # of a feature table
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A question that a team asks first, its answer in a few words, and the details."""
+    """A question, its answer in a few words, and the details."""
 
     question: str
     short: str
@@ -224,7 +235,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers: its key, its heading, how a value is written, and what it means."""
+    """A column of numbers: key, heading, format of values, and meaning."""
 
     key: str
     title: str
@@ -236,7 +247,7 @@ class Column:
 class FeatureTable:
     """One row per feature with a value for each column.
 
-    ``methods`` holds, for a page where the method can be chosen, its values of the columns that depend on it.
+    ``methods``: values of the columns that depend on the method, if the page has a choice of methods.
     """
 
     columns: Sequence[Column]
@@ -251,29 +262,29 @@ class FeatureTable:
 
 
 def feature_table(columns: Sequence[Column], names: Sequence[str], values: Mapping[str, Any]) -> FeatureTable:
-    """Rows by falling |weight|, then by the other columns, at most ``MAX_ROWS``; one array per column.
+    """At most ``MAX_ROWS`` rows, sorted by decreasing |weight|, then by the other columns.
 
-    A column without values is left out.
+    ``values`` has one array per column; columns without values are left out.
     """
-    kept = [column for column in columns if column.key in values]
+    shown = [column for column in columns if column.key in values]
     rows = [
-        (name, {column.key: float(values[column.key][j]) for column in kept}) for j, name in enumerate(names)
+        (name, {column.key: float(values[column.key][j]) for column in shown}) for j, name in enumerate(names)
     ]
     rows.sort(key=lambda row: [-abs(value) for value in row[1].values()])
-    return FeatureTable(kept, rows[:MAX_ROWS], len(names))
+    return FeatureTable(shown, rows[:MAX_ROWS], len(names))
 
 
-LEVEL = 0.95  # of intervals
+CONFIDENCE_LEVEL = 0.95
 WITHIN_NOISE = "within noise"
-TIE = 1e-9  # a smaller difference is rounding error
+TIE_TOLERANCE = 1e-9  # a smaller difference is rounding error
 
 
 @dataclass(frozen=True)
 class Difference:
-    """ours − theirs over queries: mean with its t-interval at 95 %, wins, ties, losses, p-values.
+    """ours − theirs over queries: mean with its 95 % t-interval, wins, ties, losses, p-values.
 
-    ``p_t`` and ``p_randomisation`` are two-sided; those that end in ``_greater`` are one-sided, as in the
-    papers: is ours better?
+    ``p_t`` and ``p_randomisation`` are two-sided; those that end in ``_greater`` are one-sided (ours is
+    better), as in the papers.
     """
 
     mean: float
@@ -289,7 +300,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """Whether the interval holds 0."""
+        """Significance, by whether the interval contains 0."""
         if self.low <= 0.0 <= self.high:
             return WITHIN_NOISE
         return "significantly better" if self.mean > 0 else "significantly worse"
@@ -297,10 +308,10 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """Values of one metric, query by query: of the baseline, and of methods by name (title, values).
+    """Values of one metric per query: of the baseline, and of methods by name (title, values).
 
-    ``guided`` tells that the methods were chosen on these queries, which favours them. ``texts`` are the
-    words of queries by their ids.
+    ``guided``: True if the methods were selected on these queries, which favours them. ``texts``: texts of
+    queries by id.
     """
 
     metric: str
@@ -313,7 +324,7 @@ class Gains:
     texts: Mapping[Any, str] = field(default_factory=dict)
 
     def page_data(self) -> dict[str, Any]:
-        """Plain data for the page, which draws the bars of the method that is chosen there."""
+        """Plain data for the page, which draws the bars of the method selected there."""
         return {
             "metric": self.metric,
             "baseline": self.baseline,
@@ -328,20 +339,20 @@ class Gains:
         }
 
     def _changed(self, ours: FloatArray) -> str:
-        """The value of each query, nothing where it is the baseline's."""
-        equal = np.abs(ours - self.theirs) <= TIE
-        return packed(None if same else value for value, same in zip(ours, equal, strict=True))
+        """The value of each query, empty if it equals the baseline's."""
+        equal = np.abs(ours - self.theirs) <= TIE_TOLERANCE
+        return pack(None if same else value for value, same in zip(ours, equal, strict=True))
 
 
 def difference(ours: AnyArray, theirs: AnyArray) -> Difference:
-    """Paired comparison over the queries for which both have a value."""
+    """Paired comparison over the queries that have both values."""
     change = np.asarray(ours, np.float64) - np.asarray(theirs, np.float64)
     change = change[~np.isnan(change)]
     return Difference(
         *mean_with_interval(change),
-        int(np.sum(change > TIE)),
-        int(np.sum(np.abs(change) <= TIE)),
-        int(np.sum(change < -TIE)),
+        int(np.sum(change > TIE_TOLERANCE)),
+        int(np.sum(np.abs(change) <= TIE_TOLERANCE)),
+        int(np.sum(change < -TIE_TOLERANCE)),
         paired_t(ours, theirs),
         randomisation(ours, theirs),
         paired_t(ours, theirs, "greater"),
@@ -350,79 +361,81 @@ def difference(ours: AnyArray, theirs: AnyArray) -> Difference:
 
 
 def mean_with_interval(values: FloatArray) -> tuple[float, float, float]:
-    """The mean over queries and its t-interval at 95 %, mean ± t_{0.975, n−1}·s/√n."""
+    """Mean over queries and its 95 % t-interval, mean ± t_{0.975, n−1}·s/√n."""
     from scipy.stats import t
 
-    known = values[~np.isnan(values)]
-    n, mean, half = len(known), float(known.mean()), np.inf
+    values = values[~np.isnan(values)]
+    n, mean, half = len(values), float(values.mean()), np.inf
     if n > 1:
-        half = float(t.ppf(0.5 + LEVEL / 2, n - 1) * known.std(ddof=1) / np.sqrt(n))
+        half = float(t.ppf(0.5 + CONFIDENCE_LEVEL / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
 
 
 def gain_answers(gains: Gains, name: str, change: Difference) -> list[Answer]:
-    """How many queries a method wins and loses with the worst of them, and whether that is significant."""
+    """Numbers of queries that a method wins and loses, the worst of them, and the significance."""
     per_query = gains.ours[name][1] - gains.theirs
     worst = int(np.nanargmin(per_query))
     details = (
-        f"{gains.where.capitalize()}, against {gains.baseline}: {counted(change.wins, 'query', 'queries')} "
+        f"{gains.where.capitalize()}, against {gains.baseline}: {plural(change.wins, 'query', 'queries')} "
         f"better, {change.ties} equal, {change.losses} worse."
     )
     if per_query[worst] < 0:
         details += f" Worst: query {gains.query_ids[worst]} with {signed(per_query[worst], 2)}."
-    lost = Answer(LOST, f"{signed(change.mean)} {metric_title(gains.metric)}", details)
+    lost = Answer(WHAT_IS_LOST, f"{signed(change.mean)} {metric_title(gains.metric)}", details)
     return [lost, significance_answer(change, gains.guided)]
 
 
 def significance_answer(change: Difference, guided: bool = False) -> Answer:
-    """The interval of the mean difference, and the tests; ``guided`` if these queries guided the choice."""
+    """Mean difference with its interval and tests; ``guided``: the model was selected on these queries."""
     interval = f"{signed(change.low)} to {signed(change.high)}"
     details = (
-        f"Mean difference {signed(change.mean)}, 95 % interval {interval}. "
-        f"Two-sided: {p_value(change.p_t)} (paired t), {p_value(change.p_randomisation)} (randomisation). "
-        f"One-sided as in the papers, is it better: {p_value(change.p_t_greater)}, "
-        f"{p_value(change.p_randomisation_greater)}."
+        f"Mean difference {signed(change.mean)} (95 % CI {interval}). "
+        f"Two-sided: {p_value(change.p_t)} (t-test), {p_value(change.p_randomisation)} (randomisation). "
+        f"One-sided (better): {p_value(change.p_t_greater)} (t-test), "
+        f"{p_value(change.p_randomisation_greater)} (randomisation)."
     )
     if not guided:
-        return Answer(SIGNIFICANT, change.verdict, details)
-    short = "no fair test here" if "better" in change.verdict else change.verdict
-    warning = "The choice was made on these queries, which favours the chosen model; test queries would tell."
-    return Answer(SIGNIFICANT, short, f"{warning} {details}")
+        return Answer(IS_SIGNIFICANT, change.verdict, details)
+    short = "no fair test" if "better" in change.verdict else change.verdict
+    warning = (
+        "The model was selected on these queries, which favours it; use test data for a fair comparison."
+    )
+    return Answer(IS_SIGNIFICANT, short, f"{warning} {details}")
 
 
 def gains_figure(metric: str) -> Figure:
-    """One bar per query, without the bars: the page fills in those of the method that is chosen."""
+    """Figure with one bar per query; the page adds the bars of the selected method."""
     hover = "query {data.0}: {y:+.4f}\n{data.1:.4f} against {data.2:.4f}"
     axes = {
-        "xaxis": axis("queries that differ, by falling gain", showgrid=False, dtick=1),
-        "yaxis": axis(f"change of {metric_title(metric)}", zeroline=True),
+        "xaxis": axis("queries that differ, by decreasing gain", showgrid=False, dtick=1),
+        "yaxis": axis(f"change in {metric_title(metric)}", zeroline=True),
     }
     return {"data": [{"type": "bar", "gap": 0, "hover": hover}], "layout": layout(320, **axes)}
 
 
 def sort_value(cell: Any) -> str:
-    """What a cell of a table is sorted by, if its text does not do."""
+    """Sort key of a table cell; empty if its text can be used."""
     try:
         float(cell.text.replace("−", "-").removesuffix(" %"))
-        told = not cell.marks
+        sorts_by_text = not cell.marks
     except ValueError:
-        told = isinstance(cell.value, str)
-    return "" if told or cell.value is None else f"{cell.value:.6g}"
+        sorts_by_text = isinstance(cell.value, str)
+    return "" if sorts_by_text or cell.value is None else f"{cell.value:.6g}"
 
 
 def digest(script: str) -> str:
-    """What a page's policy names a script by, so that no other one runs."""
+    """Hash of a script for the page's content security policy, which blocks all other scripts."""
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def require_extra() -> None:
-    """Raise an ImportError that says how to install the extra ``report`` unless jinja2 is there."""
+    """Raise an ImportError with installation instructions unless jinja2 is installed."""
     if find_spec("jinja2") is None:
-        raise ImportError(EXTRA)
+        raise ImportError(INSTALL_HINT)
 
 
 def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
-    """A template with the data of its scripts included; the same text on every run."""
+    """Render a template with the data of its scripts; the text is the same on every run."""
     require_extra()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -441,21 +454,21 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
 
 
 def with_shared_parts(data: dict[str, Any]) -> dict[str, Any]:
-    """The data of a page with what several traces share, looks and x values, written once."""
+    """Store styles and x values that several traces share only once."""
     looks: dict[str, int] = {}
     lists: dict[str, int] = {}
 
-    def place(part: Any, places: dict[str, int]) -> int:
-        return places.setdefault(json.dumps(part), len(places))
+    def index_of(part: Any, indices: dict[str, int]) -> int:
+        return indices.setdefault(json.dumps(part), len(indices))
 
-    def shorter(trace: dict[str, Any]) -> dict[str, Any]:
-        own = {key: value for key, value in trace.items() if isinstance(value, list) or key == "yaxis"}
-        look = {key: value for key, value in trace.items() if key not in own}
-        x = {"x": place(own.pop("x"), lists)} if "x" in own else {}
-        return {"look": place(look, looks), **own, **x}
+    def shorten(trace: dict[str, Any]) -> dict[str, Any]:
+        values = {key: value for key, value in trace.items() if isinstance(value, list) or key == "yaxis"}
+        look = {key: value for key, value in trace.items() if key not in values}
+        x = {"x": index_of(values.pop("x"), lists)} if "x" in values else {}
+        return {"look": index_of(look, looks), **values, **x}
 
     def figure(whole: dict[str, Any]) -> dict[str, Any]:
-        return {**whole, "data": [shorter(trace) for trace in whole["data"]]}
+        return {**whole, "data": [shorten(trace) for trace in whole["data"]]}
 
     figures = {name: figure(whole) for name, whole in data["figures"].items()}
     explorers = {

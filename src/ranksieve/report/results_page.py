@@ -1,4 +1,4 @@
-"""The page of a results folder: summary, tables, MAP against sparsity."""
+"""Page of a results folder: summary, tables, figure of MAP against sparsity."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ranksieve._types import FloatArray
 from ranksieve._util.files import atomic_write
 from ranksieve.experiment.results import DataSetResults, Results
 from ranksieve.experiment.tables import (
-    TABLES,
+    RESULT_TABLES,
     Cell,
-    Table,
-    baseline_where_known,
+    ResultTable,
+    baselines_by_data_set,
     default_baseline,
-    title,
-    unfinished_sentences,
-    word,
+    method_title,
+    text_cell,
+    unfinished_messages,
 )
 from ranksieve.report.frontier_page import pareto_front
 from ranksieve.report.page import (
+    HOW_SURE,
     OTHER,
-    SURE,
-    WHICH,
+    WHICH_FEATURES,
     WITHIN_NOISE,
     Answer,
     Column,
@@ -43,8 +43,8 @@ from ranksieve.report.page import (
     difference,
     feature_table,
     gain_answers,
+    join_names,
     layout,
-    listed,
     make_styles,
     method_line,
     metric_title,
@@ -57,12 +57,12 @@ from ranksieve.report.page import (
 )
 
 METRIC = "ndcg@10"
-DENSE = 0.99  # mean share of the varying features; a ranker that is not linear may use all of them
-NEAR_LEFT = 0.2  # share of the width; further left, a title is right of its method
+DENSE = 0.99  # mean share of the varying features in use
+LEFT_SHARE = 0.2  # of the width; there the label is placed to the right of its point
 MAP_TITLE, MAP_CAPTION = (
     "MAP against sparsity",
-    "Left is sparser, up is better. The dotted line is the Pareto front: no other method is both sparser "
-    "and more accurate than those on it. Test MAP and share of features in use, means over folds.",
+    "Test MAP and share of features in use, means over folds: further left is sparser, higher is better. The "
+    "dotted line is the Pareto front: no other method is both sparser and more accurate than those on it.",
 )
 
 
@@ -95,37 +95,37 @@ def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | No
     return {"data": [front_line, *marks], "layout": layout(460, **axes, annotations=labels)}
 
 
-def _label(title: str, x: float, y: float, widest: float, place: int) -> dict[str, Any]:
-    """The title above a method of the front, where no other method can be; neighbours have different heights.
+def _label(title: str, x: float, y: float, widest: float, index: int) -> dict[str, Any]:
+    """Label above a method of the front, where no other method can be; heights alternate.
 
-    A narrow page leaves out annotations named "wide".
+    Narrow pages omit annotations named "wide".
     """
-    side = {"xanchor": "left", "ax": 8} if x < NEAR_LEFT * widest else {"xanchor": "right", "ax": -8}
-    return {"name": "wide", "x": x, "y": y, "text": title, "ay": -20 - 18 * (place % 2), **side}
+    side = {"xanchor": "left", "ax": 8} if x < LEFT_SHARE * widest else {"xanchor": "right", "ax": -8}
+    return {"name": "wide", "x": x, "y": y, "text": title, "ay": -20 - 18 * (index % 2), **side}
 
 
 def linear_coefs(results: DataSetResults) -> dict[str, FloatArray]:
-    """Weights (folds × features) of each linear method."""
+    """Weights (folds × features) of the linear methods."""
     stacked = {name: np.array([f.coef for f in result.folds]) for name, result in results.results.items()}
     return {name: coefs for name, coefs in stacked.items() if not np.isnan(coefs).any()}
 
 
 def is_dense(results: DataSetResults, name: str) -> bool:
-    """Whether a method uses (nearly) all features that could matter."""
+    """Return True if a method uses (nearly) all features that vary, or is not linear."""
     share = results.results[name].to_row()["varying_sparsity"]
     return bool(np.isnan(share) or share >= DENSE)
 
 
-def choose_baseline(results: DataSetResults, given: str | None) -> str:
-    """The named method, else the dense one with the best test metric, else the tables' default."""
+def choose_baseline(results: DataSetResults, name: str | None) -> str:
+    """The named method, else the dense method with the best test metric, else the default of the tables."""
     dense = [name for name in results.methods if is_dense(results, name)]
-    if given is not None or not dense:
-        return default_baseline(results, given)
+    if name is not None or not dense:
+        return default_baseline(results, name)
     return max(dense, key=lambda name: results.results[name].mean(METRIC))
 
 
 def choose_sparse(results: DataSetResults, baseline: str) -> str:
-    """The method that the summary speaks of: the first sparse one that is not the baseline."""
+    """The method of the summary: the first sparse one that is not the baseline."""
     others = [name for name in results.methods if name != baseline] or [baseline]
     return next((name for name in others if not is_dense(results, name)), others[0])
 
@@ -136,36 +136,36 @@ def make_gains(results: DataSetResults, baseline: str) -> Gains:
     return Gains(
         METRIC,
         f"on the {results.n_queries} test queries",
-        title(baseline),
+        method_title(baseline),
         pooled[baseline].query_ids.tolist(),
         pooled[baseline].per_query[METRIC],
-        {name: (title(name), e.per_query[METRIC]) for name, e in pooled.items() if name != baseline},
+        {name: (method_title(name), e.per_query[METRIC]) for name, e in pooled.items() if name != baseline},
     )
 
 
 def lead(results: DataSetResults, name: str, baseline: str, change: Difference | None) -> str:
-    """The answer in one sentence; ``change`` is the method's against the baseline, None without another."""
-    uses = f"{title(name)} uses {_size_of_all(results, name)} features"
+    """The summary in one sentence; ``change``: difference from the baseline, None without another method."""
+    uses = f"{method_title(name)} uses {_size_of_all(results, name)} features"
     if change is None:
         return f"{uses}; there is no other method to compare it with."
     kind = "the best dense model" if is_dense(results, baseline) else "the baseline"
     link = "of" if change.verdict == WITHIN_NOISE else "than"
     return (
         f"{uses}; its {metric_title(METRIC)} is {change.verdict} {link} "
-        f"{kind} ({title(baseline)}, {_size(results, baseline) or 'all'} features): difference "
-        f"{signed(change.mean)}, {p_value(change.p_t_greater)} (paired t, one-sided), randomisation "
-        f"{p_value(change.p_randomisation_greater)}."
+        f"{kind} ({method_title(baseline)}, {_size(results, baseline) or 'all'} features): difference "
+        f"{signed(change.mean)}, {p_value(change.p_t_greater)} (paired one-sided t-test), "
+        f"{p_value(change.p_randomisation_greater)} (randomisation)."
     )
 
 
 def answers(results: DataSetResults, name: str, gains: Gains, change: Difference | None) -> list[Answer]:
-    """Which features, how sure, and, against a baseline, what is lost and whether that is significant."""
-    found = [_which(results, name), _sure(results, name)]
-    return found if change is None else [*found, *gain_answers(gains, name, change)]
+    """The summary box: features, their stability, loss against the baseline, significance."""
+    first = [_which(results, name), _sure(results, name)]
+    return first if change is None else [*first, *gain_answers(gains, name, change)]
 
 
 def worst_gap(results: DataSetResults, name: str) -> float | None:
-    """The largest relative gap of the folds' chosen fits; None if one of them has none."""
+    """Largest relative gap of the chosen fits of all folds; None if one has no gap."""
     gaps = [(fold.chosen or {})["certificate"].get("relative_gap") for fold in results.methods[name]]
     return None if None in gaps else max(gaps)
 
@@ -195,45 +195,47 @@ def _used(results: DataSetResults, name: str) -> list[set[str]]:
 def _which(results: DataSetResults, name: str) -> Answer:
     short = _size_of_all(results, name)
     if not _size(results, name):
-        return Answer(WHICH, short, "It is not linear: it may use any feature, and none has a weight.")
+        return Answer(
+            WHICH_FEATURES, short, "Not linear: it may use any feature, and features have no weights."
+        )
     used = _used(results, name)
     counts = {feature: sum(feature in of for of in used) for feature in results.features}
     always = [feature for feature, count in counts.items() if count == len(used)]
     mostly = [feature for feature, count in counts.items() if len(used) / 2 < count < len(used)]
     sizes = sorted(len(of) for of in used)
     sentences = [
-        f"{sizes[0]} to {sizes[-1]} in a fold.",
-        f"In every fold: {listed(always)}." if always else "No feature is in every fold.",
-        f"In most: {listed(mostly)}." if mostly else "",
+        f"{sizes[0]} to {sizes[-1]} per fold.",
+        f"In every fold: {join_names(always)}." if always else "No feature is in every fold.",
+        f"In most folds: {join_names(mostly)}." if mostly else "",
     ]
-    return Answer(WHICH, short, " ".join(filter(None, sentences)))
+    return Answer(WHICH_FEATURES, short, " ".join(filter(None, sentences)))
 
 
 def _sure(results: DataSetResults, name: str) -> Answer:
     proof = certificate(worst_gap(results, name))
     if not _size(results, name):
-        return Answer(SURE, "no proof", f"In every fold the objective is {proof}.")
+        return Answer(HOW_SURE, "no proof", f"In every fold, the objective is {proof}.")
     shared = jaccard(_used(results, name))
     if np.isnan(shared):
-        return Answer(SURE, "one fold", f"Its objective is {proof}.")
+        return Answer(HOW_SURE, "one fold", f"Its objective is {proof}.")
     share = percent_text(shared)
     details = (
-        f"Two folds have {share} of their features in common (mean Jaccard index; their training data "
-        f"overlap). In every fold the objective is {proof}."
+        f"Two folds share {share} of their features on average (Jaccard index; their training data overlap). "
+        f"In every fold, the objective is {proof}."
     )
-    return Answer(SURE, f"{share} shared", details)
+    return Answer(HOW_SURE, f"{share} shared", details)
 
 
 FEATURE_COLUMNS = (
     Column("weight", "weight", share_text, "Mean weight over folds, each model scaled to Σ|w| = 1."),
     Column("folds", "folds", percent_text, "Share of this method's folds that use the feature."),
-    Column("models", "all methods", percent_text, "Share of the models of all methods that use it."),
+    Column("models", "all methods", percent_text, "Share of the models of all methods that use the feature."),
 )
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, and how to read it; ``legend`` names the lines by method."""
+    """A figure with its caption; ``legend`` names the lines by method."""
 
     name: str
     title: str
@@ -244,59 +246,59 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Further tables of a data set; ``link`` is its entry in the contents."""
+    """Additional tables of a data set; ``link`` is the entry in the table of contents."""
 
     name: str
     link: str
     title: str
-    tables: Sequence[Table]
+    tables: Sequence[ResultTable]
 
 
 @dataclass(frozen=True, eq=False)
 class DataSetContent:
-    """One data set: ``method`` is the one that the summary speaks of."""
+    """Content of one data set; ``method`` is the method of the summary."""
 
     name: str
     method: str
     baseline: str
     lead: str
     answers: Sequence[Answer]
-    tables: Sequence[Table]
+    tables: Sequence[ResultTable]
     gains: Gains
     features: FeatureTable
     pictures: Sequence[Picture]
-    certificates: Table
-    provenance: Sequence[Table]
+    certificates: ResultTable
+    provenance: Sequence[ResultTable]
     explorers: Sequence[Mapping[str, Any]] = ()
-    """Of the path of each fold, as :func:`ranksieve.report.fit_page.path_explorer` gives them."""
+    """Path of each fold, from :func:`ranksieve.report.fit_page.path_explorer`."""
     sections: Sequence[Section] = ()
 
     @property
     def choices(self) -> dict[str, str]:
-        """Methods whose weights the table of features can show."""
-        return {name: title(name) for name in self.features.methods}
+        """Methods whose weights the feature table can show."""
+        return {name: method_title(name) for name in self.features.methods}
 
 
 @dataclass(frozen=True, eq=False)
 class ResultsContent:
-    """The whole page."""
+    """Content of the page."""
 
     title: str
     version: str
     data_sets: Sequence[DataSetContent]
     unfinished: Sequence[str]
-    tables: Sequence[Table] = ()
-    """Of all data sets together."""
+    tables: Sequence[ResultTable] = ()
+    """Tables over all data sets."""
     overviews: Sequence[Picture] = ()
 
 
 def write_results_page(results: Results, path: str | os.PathLike[str], baseline: str | None = None) -> None:
-    """Write the page of a results folder, whole or not at all; ``baseline`` as in build_results_content."""
+    """Write the page of a results folder atomically; ``baseline`` as in build_results_content."""
     write_content(build_results_content(results, baseline), path)
 
 
 def write_content(content: ResultsContent, path: str | os.PathLike[str]) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page atomically."""
     require_extra()
     page = render_results(content)
     with atomic_write(path) as file:
@@ -304,7 +306,7 @@ def write_content(content: ResultsContent, path: str | os.PathLike[str]) -> None
 
 
 def render_results(content: ResultsContent) -> str:
-    """The page as text."""
+    """Render the page."""
     numbered = {f"d{k}": data for k, data in enumerate(content.data_sets, start=1)}
     figures = {f"{at}-{p.name}": p.figure for at, data in numbered.items() for p in data.pictures}
     data = {
@@ -317,37 +319,38 @@ def render_results(content: ResultsContent) -> str:
 
 
 def build_results_content(results: Results, baseline: str | None = None) -> ResultsContent:
-    """The content of the page; ``baseline`` names a method, default the best dense one of each data set.
+    """Content of the page; ``baseline`` is a method, by default the best dense one of each data set.
 
-    ``dataclasses.replace`` adds to it: explorers, sections and pictures of a data set, tables of all.
+    Use ``dataclasses.replace`` to add explorers, sections and pictures of a data set, or overall tables.
     """
     styles = styles_of(results)
-    given = baseline_where_known(results, baseline)
+    baselines = baselines_by_data_set(results, baseline)
     return ResultsContent(
         f"Sparse rankers on {' and '.join(results.data_sets)}",
         next(iter(results.data_sets.values())).header["version"],
-        [_data_set(data, given[name], styles) for name, data in results.data_sets.items()],
-        unfinished_sentences(results),
+        [_data_set(data, baselines[name], styles) for name, data in results.data_sets.items()],
+        unfinished_messages(results),
     )
 
 
 def styles_of(results: Results) -> Styles:
-    """How each method looks in all pictures."""
-    return make_styles({name: title(name) for data in results.data_sets.values() for name in data.methods})
+    """Style of each method in all figures."""
+    names = [name for data in results.data_sets.values() for name in data.methods]
+    return make_styles({name: method_title(name) for name in names})
 
 
-def _data_set(results: DataSetResults, given: str | None, styles: Styles) -> DataSetContent:
-    baseline = choose_baseline(results, given)
+def _data_set(results: DataSetResults, baseline_name: str | None, styles: Styles) -> DataSetContent:
+    baseline = choose_baseline(results, baseline_name)
     method = choose_sparse(results, baseline)
     gains = make_gains(results, baseline)
     change = None if method == baseline else difference(gains.ours[method][1], gains.theirs)
     return DataSetContent(
         results.name,
         method,
-        title(baseline),
+        method_title(baseline),
         lead(results, method, baseline, change),
         answers(results, method, gains, change),
-        [table for build in TABLES if (table := build(results, baseline)).rows],
+        [table for build in RESULT_TABLES if (table := build(results, baseline)).rows],
         gains,
         features_of(results, method),
         _pictures(results, {name: styles[name] for name in results.methods}),
@@ -366,9 +369,9 @@ def _pictures(results: DataSetResults, styles: Styles) -> list[Picture]:
 def features_of(
     results: DataSetResults, method: str, further: Sequence[tuple[Column, FloatArray]] = ()
 ) -> FeatureTable:
-    """Columns of the method, or of the first linear one, then those that all methods share.
+    """Columns of the method, or of the first linear one, then columns that do not depend on the method.
 
-    ``further`` columns have a value for each feature.
+    ``further``: additional columns with a value for each feature.
     """
     by_method: dict[str, dict[str, FloatArray]] = {}
     coefs_of = linear_coefs(results)
@@ -382,8 +385,8 @@ def features_of(
     values |= {column.key: numbers for column, numbers in further}
     columns_shown = (*FEATURE_COLUMNS, *(column for column, _ in further))
     table = feature_table(columns_shown, results.features, values)
-    place = {name: j for j, name in enumerate(results.features)}
-    shown = [place[name] for name, _ in table.rows]
+    index = {name: j for j, name in enumerate(results.features)}
+    shown = [index[name] for name, _ in table.rows]
     methods = {
         name: {key: column[shown].tolist() for key, column in columns.items()}
         for name, columns in by_method.items()
@@ -391,26 +394,26 @@ def features_of(
     return replace(table, methods=methods)
 
 
-def certificate_table(results: DataSetResults) -> Table:
-    """Of each method, the largest relative gap of its folds' chosen fits."""
+def certificate_table(results: DataSetResults) -> ResultTable:
+    """Largest relative gap of the chosen fits of each method."""
     rows = []
     for name in results.methods:
         gap = worst_gap(results, name)
         text = "–" if gap is None else f"{gap:.1e}".replace("-", "−")
-        rows.append((word(title(name)), Cell(gap, text), word(certificate(gap))))
-    return Table(
+        rows.append((text_cell(method_title(name)), Cell(gap, text), text_cell(certificate(gap))))
+    return ResultTable(
         "certificates",
         f"{results.name}: certificates",
-        ("method", "largest relative gap", "in words"),
+        ("method", "largest relative gap", "objective"),
         tuple(rows),
-        "Of the folds' chosen fits the one furthest from its proof, by the duality gap as a share of the "
-        "objective: each method's own training objective, not its accuracy. Methods that stop early or are "
-        "not convex have a large gap or none.",
+        "Largest duality gap of the chosen fits of all folds, as a share of the objective. It is about the "
+        "training objective of each method, not its accuracy. Methods that stop early or are not convex have "
+        "a large gap or none.",
     )
 
 
-def provenance_table(results: DataSetResults) -> Table:
-    """Software and data."""
+def provenance_table(results: DataSetResults) -> ResultTable:
+    """Versions of software, and fingerprints of data."""
     header = results.header
     identity, notes = header["identity"], header["notes"]
     software = {"ranksieve": header["version"], **notes["versions"]}
@@ -426,12 +429,12 @@ def provenance_table(results: DataSetResults) -> Table:
             f"{part} {fingerprint} ({n_queries[part]} queries, {n_docs[part]} documents)"
             for part, fingerprint in fold.header["identity"]["fingerprints"].items()
         )
-    rows = tuple((word(name), word(str(text))) for name, text in facts.items())
-    return Table("provenance", f"{results.name}: software and data", ("what", "value"), rows)
+    rows = tuple((text_cell(name), text_cell(str(text))) for name, text in facts.items())
+    return ResultTable("provenance", f"{results.name}: software and data", ("what", "value"), rows)
 
 
-def parameter_table(results: DataSetResults) -> Table:
-    """Grids, choices and parameters of each method."""
+def parameter_table(results: DataSetResults) -> ResultTable:
+    """Grids, selected points and parameters of each method."""
     rows = []
     for name, folds in results.methods.items():
         identity = folds[0].header["identity"]
@@ -442,19 +445,19 @@ def parameter_table(results: DataSetResults) -> Table:
                     ranges[key].append(value)
         grid = "; ".join(f"{key} ∈ {{{', '.join(map(_short, values))}}}" for key, values in ranges.items())
         cells = (
-            title(name),
+            method_title(name),
             identity["select"],
             f"{len(identity['grid'])}: {grid or 'one'}",
             "; ".join(_settings((fold.chosen or {})["parameters"]) for fold in folds),
             _settings(identity["parameters"]),
         )
-        rows.append(tuple(word(text) for text in cells))
-    return Table(
+        rows.append(tuple(text_cell(text) for text in cells))
+    return ResultTable(
         "parameters",
-        f"{results.name}: grids, choices, parameters",
-        ("method", "chosen by", "grid points", "chosen in each fold", "parameters and seeds"),
+        f"{results.name}: grids, selected points, parameters",
+        ("method", "selected by", "grid points", "selected in each fold", "parameters and seeds"),
         tuple(rows),
-        "The parameters are those of the first fold; what the grid varies is overridden by it.",
+        "Parameters of the first fold; those in the grid are overridden by it.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Proven sets of features, in sentences and on a page."""
+"""Sentences and page about proven sets of features."""
 
 from __future__ import annotations
 
@@ -14,147 +14,148 @@ from ranksieve.report.page import (
     Answer,
     Figure,
     axis,
-    counted,
     faint,
+    join_names,
     layout,
     line,
-    listed,
     marks,
     metric_text,
     metric_title,
     percent,
+    plural,
     render_page,
 )
 
-ROUNDING = 1e-8  # a relative gap below this is one of rounding
+PROVEN_GAP = 1e-8  # smaller relative gaps are rounding error
 FOLD_SETS = (
-    "In cross-validation the sets of each fold come from forward selection with swaps, not from the search "
-    "that proves."
+    "In cross-validation, the sets of each fold come from forward selection with swaps, not from the exact "
+    "search."
 )
 
 
-def asked_limits(parameters: Mapping[str, Any]) -> list[str]:
-    """What the parameters demand of a set and its weights, as verbs with their objects."""
+def limit_clauses(parameters: Mapping[str, Any]) -> list[str]:
+    """Limits on a set and its weights, as clauses such as "excludes f8"."""
     must_have, must_not = (_names(parameters.get(name)) for name in ("must_have", "must_not"))
     weights, signs = parameters.get("weights"), parameters.get("signs") or {}
     if isinstance(weights, list):
         must_not += [_name(j) for j, weight in enumerate(weights) if weight == repr(math.inf)]
     by_feature = signs if isinstance(signs, Mapping) else dict(enumerate(signs))
-    kept = [f"{_name(feature)} {_side(sign)}" for feature, sign in by_feature.items() if sign]
+    bounds = [f"{_name(feature)} {_bound(sign)}" for feature, sign in by_feature.items() if sign]
     return [
-        *([f"holds {listed(must_have)}"] if must_have else []),
-        *([f"lacks {listed(must_not)}"] if must_not else []),
-        *([f"has the weights {listed(kept)}"] if kept else []),
+        *([f"includes {join_names(must_have)}"] if must_have else []),
+        *([f"excludes {join_names(must_not)}"] if must_not else []),
+        *([f"has weights {join_names(bounds)}"] if bounds else []),
     ]
 
 
 def _names(features: Any) -> list[str]:
-    given = features if isinstance(features, list | tuple) else [features]
-    return [_name(one) for one in given if one not in (None, "")]
+    several = features if isinstance(features, list | tuple) else [features]
+    return [_name(one) for one in several if one not in (None, "")]
 
 
 def _name(feature: Any) -> str:
     return feature if isinstance(feature, str) else f"column {feature} (from 0)"
 
 
-def _side(sign: Any) -> str:
+def _bound(sign: Any) -> str:
     number = SIGNS.get(sign, sign)
     return f"{'≥' if number > 0 else '≤'} 0" if isinstance(number, int | float) else f"of sign {sign}"
 
 
 def limits_text(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The sets that a proof is about."""
-    among = counted(certificate["n_features"], "feature")
+    all_features = plural(certificate["n_features"], "feature")
     cost = [f"costs at most {certificate['max_cost']:g}"] if "max_cost" in certificate else []
-    limits = [*cost, *asked_limits(parameters)]
-    return f"set of at most {certificate['max_features']} of the {among}{that(limits)}"
+    limits = [*cost, *limit_clauses(parameters)]
+    return f"set of at most {certificate['max_features']} of the {all_features}{that_clause(limits)}"
 
 
-def that(limits: Sequence[str]) -> str:
-    """Limits as a clause; empty if there are none."""
-    return f" that {listed(limits)}" if limits else ""
+def that_clause(limits: Sequence[str]) -> str:
+    """Limits as a relative clause; empty if there are none."""
+    return f" that {join_names(limits)}" if limits else ""
 
 
 def subset_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """How much better another set can be, among those that the parameters allow."""
+    """A bound on how much lower the objective of another allowed set can be."""
     others = limits_text(certificate, parameters)
-    if certificate["relative_gap"] <= ROUNDING:
+    if certificate["relative_gap"] <= PROVEN_GAP:
         return f"Proven best: no other {others} has a lower training objective."
     return (
-        f"No other {others} has a training objective more than {percent(certificate['relative_gap'])} lower."
+        f"Proven: no other {others} lowers the training objective by more than "
+        f"{percent(certificate['relative_gap'])}."
     )
 
 
 def screening_sentences(size: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
-    """Which features no better set uses, and which every better set uses; none if the set is proven best."""
-    better = "better set within these limits" if asked_limits(parameters) else "better set"
-    if size["relative_gap"] <= ROUNDING:
+    """Features that no better set uses, and that every better set uses; empty if the set is proven best."""
+    better = "better set within these limits" if limit_clauses(parameters) else "better set"
+    if size["relative_gap"] <= PROVEN_GAP:
         return []
-    count = {key: counted(len(size[key]), "feature is", "features are") for key in ("never", "always")}
+    count = {key: plural(len(size[key]), "feature is", "features are") for key in ("never", "always")}
     return [
-        f"{count[key]} provably in {which} {better}: {listed(size[key], 12)}."
+        f"Proven: {count[key]} in {which} {better}: {join_names(size[key], 12)}."
         for which, key in (("no", "never"), ("every", "always"))
         if size[key]
     ]
 
 
 def tie_sentences(size: Mapping[str, Any]) -> list[str]:
-    """Features that could be exchanged for copies of them."""
+    """Features that can be replaced by scaled copies."""
     return [
-        f"{name} could be exchanged for {listed(copies, 6)}: within queries they differ from it by a factor "
-        "alone."
+        f"{name} can be replaced by {join_names(copies, 6)}: within queries they differ only by a factor."
         for name, copies in size["ties"].items()
     ]
 
 
-HOVER = "{name}\n{x} features: {y:.6g}"
+SIZE_HOVER = "{name}\n{x} features: {y:.6g}"
 MARKED = "{y}, best set of {x}: weight {data:.4g}"
-ROW = 22  # pixels per feature in the picture of the sets
+ROW_HEIGHT = 22  # pixels per feature in the figure of the sets
 SIGNED_MARKS = (
     ("positive weight", 1, "square", PALETTE[0]),
     ("negative weight", -1, "square-open", PALETTE[3]),
 )
 
 
-def subset_page(found: Mapping[str, Any]) -> str:
-    """The page as text, of what :func:`ranksieve.cli.subset.subset_data` gives."""
-    sizes, limits, metric = found["sizes"], found["limits"], metric_title(found["metric"])
+def subset_page(result: Mapping[str, Any]) -> str:
+    """HTML page of the result of :func:`ranksieve.cli.subset.subset_data`."""
+    sizes, limits, metric = result["sizes"], result["limits"], metric_title(result["metric"])
     first, last = sizes[0]["max_features"], sizes[-1]["max_features"]
-    what = f"{first} to {last} features" if last > first else f"{first} feature{'s' if first > 1 else ''}"
+    numbers = f"{first} to {last} features" if last > first else f"{first} feature{'s' if first > 1 else ''}"
 
     def sentences(size: Mapping[str, Any]) -> list[str]:
-        proven = [subset_sentence(size, limits)]
-        return [*proven, *screening_sentences(size, limits), *tie_sentences(size)]
+        return [subset_sentence(size, limits), *screening_sentences(size, limits), *tie_sentences(size)]
 
-    title = f"The best {what} of {found['n_features']}"
-    content = {"found": found, "title": title, "sizes": sizes, "metric": metric, "sentences": sentences}
+    title = f"The best {numbers} of {result['n_features']}"
+    content = {"result": result, "title": title, "sizes": sizes, "metric": metric, "sentences": sentences}
     content["answers"] = _answers(sizes, limits, metric)
     figures = {
         "objective": _objective_figure(sizes),
-        "metric": _metric_figure(found),
+        "metric": _metric_figure(result),
         "sets": _sets_figure(sizes),
     }
     return render_page("subset.html.j2", {"figures": figures}, content=content, version=__version__)
 
 
 def _answers(sizes: Sequence[Mapping[str, Any]], limits: Mapping[str, Any], metric: str) -> list[Answer]:
-    """Which size ranks best, what is proven, at what effort."""
+    """The best size, the proofs, and the effort."""
     best, widest = (max(sizes, key=lambda size: size[key]) for key in ("mean", "relative_gap"))
-    n_proven = sum(size["relative_gap"] <= ROUNDING for size in sizes)
-    ranks = f"Held-out {metric} {metric_text(best['mean'])} with {listed(best['features'], 10)}."
-    proven = f"For these sizes no other set{that(asked_limits(limits))} has a lower training objective."
+    n_proven = sum(size["relative_gap"] <= PROVEN_GAP for size in sizes)
+    ranks = f"Held-out {metric} {metric_text(best['mean'])} with {join_names(best['features'], 10)}."
+    proven = (
+        f"For these sizes, no other set{that_clause(limit_clauses(limits))} has a lower training objective."
+    )
     if n_proven < len(sizes):
         proven += f" The widest gap is {percent(widest['relative_gap'])}, at {widest['max_features']}."
-    effort = "So many regions of sets were bounded, until no bound was below the best set or time was up."
+    effort = "Regions of sets bounded by the search, until no bound was below the best set or time was up."
     return [
         Answer("Which size ranks best?", f"{len(best['features'])} features", ranks),
         Answer("What is proven?", f"{n_proven} of {len(sizes)} sizes", proven),
-        Answer("At what effort?", counted(sum(size["n_nodes"] for size in sizes), "region"), effort),
+        Answer("How much work?", plural(sum(size["n_nodes"] for size in sizes), "region"), effort),
     ]
 
 
 def _line(x: Sequence[Any], y: Sequence[Any], name: str, colour: str, **options: Any) -> Figure:
-    look = {"mode": "lines+markers", "marker": {"color": colour, "size": 7}, "hover": HOVER}
+    look = {"mode": "lines+markers", "marker": {"color": colour, "size": 7}, "hover": SIZE_HOVER}
     return line(x, y, name, colour, **look, **options)
 
 
@@ -164,12 +165,12 @@ def _look(height: int, y: str, **options: Any) -> dict[str, Any]:
 
 
 def _objective_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
-    """Objective of the best set found, the bound that no set is below, and the bound before any split."""
+    """Objective of the best set found, the lower bound for all sets, and the bound before the first split."""
     k = [size["max_features"] for size in sizes]
     bound, objective = [size["bound"] for size in sizes], [size["objective"] for size in sizes]
     lines = [
         {"type": "band", "x": k, "low": bound, "high": objective, "color": faint(PALETTE[1])},
-        _line(k, bound, "proven bound of all sets", PALETTE[2]),
+        _line(k, bound, "proven lower bound for all sets", PALETTE[2]),
         _line(k, objective, "best set found", PALETTE[0]),
         _line(k, [size["root_bound"] for size in sizes], "bound before the first split", OTHER)
         | {"line": {"color": OTHER, "width": 1.5, "dash": "dot"}, "mode": "lines"},
@@ -177,28 +178,28 @@ def _objective_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
     return {"data": lines, "layout": _look(360, "training objective")}
 
 
-def _metric_figure(found: Mapping[str, Any]) -> Figure:
-    sizes = found["sizes"]
+def _metric_figure(result: Mapping[str, Any]) -> Figure:
+    sizes = result["sizes"]
     k, mean = [size["max_features"] for size in sizes], [size["mean"] for size in sizes]
     errors = [size["standard_error"] for size in sizes]
     line = _line(k, mean, "mean and standard error over queries", PALETTE[0], error_y=errors)
-    return {"data": [line], "layout": _look(320, f"held-out {metric_title(found['metric'])}")}
+    return {"data": [line], "layout": _look(320, f"held-out {metric_title(result['metric'])}")}
 
 
 def _sets_figure(sizes: Sequence[Mapping[str, Any]]) -> Figure:
-    """One row per feature that a set uses, one column per size."""
+    """One row per feature in use, one column per size."""
     first: dict[str, tuple[int, int]] = {}
     for size in sizes:
         for name in size["features"]:
-            known, uses = first.get(name, (size["max_features"], 0))
-            first[name] = (known, uses + 1)
+            smallest, uses = first.get(name, (size["max_features"], 0))
+            first[name] = (smallest, uses + 1)
     rows = sorted(first, key=lambda name: (first[name][0], -first[name][1], name))
     cells = [(size["max_features"], name, w) for size in sizes for name, w in size["weights"].items()]
     traces = []
-    for words, sign, symbol, colour in SIGNED_MARKS:
+    for label, sign, symbol, colour in SIGNED_MARKS:
         shown = [cell for cell in cells if sign * cell[2] > 0]
         k, names, weights = ([cell[part] for cell in shown] for part in range(3))
         look = {"marker": {"symbol": symbol}, "customdata": weights, "hover": MARKED}
-        traces.append(marks(k, names, words, colour, 12, **look))
-    places = {"type": "category", "categories": rows[::-1]}
-    return {"data": traces, "layout": _look(100 + ROW * len(rows), "", **places)}
+        traces.append(marks(k, names, label, colour, 12, **look))
+    categories = {"type": "category", "categories": rows[::-1]}
+    return {"data": traces, "layout": _look(100 + ROW_HEIGHT * len(rows), "", **categories)}

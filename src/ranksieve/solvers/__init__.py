@@ -1,6 +1,6 @@
-"""Solvers: minimise a loss plus a penalty, and say how near the optimum they came.
+"""Solvers: minimise a loss plus a penalty, with a bound on the distance to the optimum.
 
-One file and one line here adds a solver.
+To add a solver, write a file and add a line to SOLVERS.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every solver shares: the problem it takes, the loop that drives it, steps along a line, the result."""
+"""Shared by all solvers: the problem, the main loop, line searches, the result."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ranksieve.errors import ParameterError, warn_caller
 from ranksieve.objective import Objective, Point
 
 Callback: TypeAlias = Callable[[int, FloatArray, float, float], None]
-"""Called once per iteration with (iteration, w, objective, gap); iteration 0 is the start."""
+"""Called once per iteration with (iteration, w, objective, gap); iteration 0 is the starting point."""
 
 CAPABILITIES = {
     "hessian": "a loss with a Hessian",
     "hessian_product": "a loss with Hessian products",
     "prox": "a penalty with a proximal map",
-    "slopes": "a convex penalty that adds up over the features",
+    "slopes": "a convex penalty that is a sum over the features",
     "quadratic": "a quadratic penalty",
-    "ball": "a ball that the weights must stay in",
+    "ball": "a norm constraint on the weights",
     "concave": "a concave penalty",
     "rows": "documents that can be read one query at a time",
 }
@@ -38,40 +38,40 @@ NOT_FINITE = (
 class Problem:
     """min_w f(Xw) + penalty(w), where features that are not ``usable`` keep the weight 0.
 
-    Solvers that take proximal steps work in variables x, which here are the weights themselves.
+    Proximal solvers work in variables x, which are the weights unless a subclass defines others.
     """
 
     objective: Objective
-    penalty: Any  # a Penalty; what more a solver needs of it, it says in ``needs``
+    penalty: Any  # a Penalty with the capabilities in the solver's ``needs``
     usable: BoolArray | None = None
 
     @property
     def offers(self) -> frozenset[str]:
-        """What solvers may ask for."""
+        """Names of the capabilities of the loss and the penalty."""
         return self.objective.offers | frozenset(self.penalty.offers)
 
     @property
     def n_features(self) -> int:
         return self.objective.n_features
 
-    def start(self, given: FloatArray | Point | None) -> Point:
-        """The point to begin with: given weights, a point known already, or w = 0."""
-        if given is None:
+    def start(self, start: FloatArray | Point | None) -> Point:
+        """The starting point: at given weights, an evaluated point itself, or w = 0."""
+        if start is None:
             return self.objective.at_zero
-        if isinstance(given, Point):
-            return given
-        point = self.objective.evaluate(given if self.usable is None else np.where(self.usable, given, 0.0))
+        if isinstance(start, Point):
+            return start
+        point = self.objective.evaluate(start if self.usable is None else np.where(self.usable, start, 0.0))
         if not np.isfinite(point.value):
             raise ValueError(NOT_FINITE.format(value=point.value, n_iter=0))
         return point
 
     def gradient(self, point: Point) -> FloatArray:
-        """Gradient of f; 0 for features that are not usable, where it is so up to rounding."""
+        """Gradient of f; set to exactly 0 for features that are not usable."""
         g = self.objective.gradient(point)
         return g if self.usable is None else np.where(self.usable, g, 0.0)
 
     def gradient_where_large(self, point: Point, least: FloatArray) -> FloatArray:
-        """The gradient; of an entry that is certainly smaller than ``least`` perhaps a bound of its size."""
+        """The gradient; entries proven smaller than ``least`` may be replaced by a bound on their size."""
         g = self.objective.gradient_where_large(point, least)
         return g if self.usable is None else np.where(self.usable, g, 0.0)
 
@@ -80,11 +80,11 @@ class Problem:
         return point.value + float(self.penalty.value(point.w))
 
     def gap(self, point: Point, g: FloatArray | None = None) -> float:
-        """A proven bound of the value less its minimum; NaN if there is none."""
+        """A proven upper bound on the value minus its minimum; NaN if there is none."""
         return float(self.penalty.gap(self.objective, point, self.gradient(point) if g is None else g))
 
     def evaluate(self, x: FloatArray) -> Any:
-        """The point at the variables x."""
+        """Evaluate the objective at the variables x."""
         return self.objective.evaluate(x)
 
     def variables(self, point: Any) -> FloatArray:
@@ -96,13 +96,13 @@ class Problem:
         return np.asarray(self.penalty.prox(x, step))
 
     def finish(self, point: Any) -> Any:
-        """The point to end with: another one of the same weights, if that has a lower value."""
+        """The point to return: possibly another one with the same weights and a lower value."""
         return point
 
 
 @dataclass
 class Trace:
-    """One entry per iteration, the start included: objective, gap, nonzero weights, seconds so far."""
+    """Objective, gap, number of nonzero weights and elapsed seconds per iteration, including the start."""
 
     objective: list[float] = field(default_factory=list)
     gap: list[float] = field(default_factory=list)
@@ -126,9 +126,9 @@ class Trace:
 
 @dataclass(frozen=True)
 class Result:
-    """Weights, the objective there, the proof of how near it is (``gap``), and how it went.
+    """Weights with their objective, its proven gap to the minimum, and the trace of the iterations.
 
-    ``point`` is what is known of the loss there, a warm start for a problem nearby.
+    ``point`` is the evaluated objective at ``w``: a warm start for similar problems.
     """
 
     w: FloatArray
@@ -145,13 +145,11 @@ class Result:
 
 
 def relative(gap: float, objective: float) -> float:
-    """Gap as a share of the objective."""
+    """Gap as a fraction of the objective."""
     return gap / objective if objective > 0 else gap
 
 
 class Iterate(NamedTuple):
-    """What a solver tells of one iteration."""
-
     w: FloatArray
     objective: float
     gap: float
@@ -159,10 +157,10 @@ class Iterate(NamedTuple):
 
 
 class Loop:
-    """The one loop of all solvers: trace, callback, stopping, the guard against values that are not finite.
+    """The main loop of all solvers: trace, callback, stopping rule, check for values that are not finite.
 
-    A solver tells it each iterate, the start first, and stops when :meth:`ends` says so. The last iterate is
-    finished as the problem says, and its gap computed if the solver did not.
+    A solver passes each iterate, the start first, to :meth:`ends` and stops when that returns True. The last
+    iterate is replaced by ``problem.finish``, and its gap is computed if the solver did not.
     """
 
     def __init__(
@@ -176,7 +174,7 @@ class Loop:
         self.trace, self.converged = Trace(), False
         self._problem, self._tol, self._max_iter = problem, tol, max_iter
         self._callback, self._keep_best = callback, keep_best
-        self._kept: Iterate | None = None
+        self._best: Iterate | None = None
 
     @property
     def n_iter(self) -> int:
@@ -185,34 +183,34 @@ class Loop:
     def ends(
         self, w: FloatArray, objective: float, gap: float, distance: float | None = None, point: Any = None
     ) -> bool:
-        """Take in an iterate; whether it is the last one.
+        """Record an iterate; return True if it is the last one.
 
-        ``distance`` is what the solver's tolerance bounds, by default the gap as a share of the objective.
+        ``distance`` is compared with the solver's tolerance; default: the relative gap.
         """
         if not np.isfinite(objective):
             raise ValueError(NOT_FINITE.format(value=objective, n_iter=len(self.trace)))
         self.converged = bool((relative(gap, objective) if distance is None else distance) <= self._tol)
         last = self.converged or len(self.trace) >= self._max_iter
-        here = Iterate(w, objective, gap, point)
-        here = self._finished(here) if last and not self._keep_best else here
-        self.trace.record(here.objective, here.gap, here.w)
+        iterate = Iterate(w, objective, gap, point)
+        iterate = self._finish(iterate) if last and not self._keep_best else iterate
+        self.trace.record(iterate.objective, iterate.gap, iterate.w)
         if self._callback is not None:
-            self._callback(self.n_iter, here.w, here.objective, here.gap)
-        if self._kept is None or not self._keep_best or here.objective < self._kept.objective:
-            self._kept = here
+            self._callback(self.n_iter, iterate.w, iterate.objective, iterate.gap)
+        if self._best is None or not self._keep_best or iterate.objective < self._best.objective:
+            self._best = iterate
         return last
 
     def result(self) -> Result:
-        """The last iterate, or the best one if the solver says so."""
-        if self._kept is None:
-            raise ValueError("the solver gave no iterate")
-        if np.isnan(self._kept.gap):  # the solver ended by itself
-            self._kept = self._finished(self._kept)
-            self.trace.gap[-1] = self._kept.gap
-        w, objective, gap, point = self._kept
+        """The last iterate, or with ``keep_best`` the best one."""
+        if self._best is None:
+            raise ValueError("the solver returned no iterate")
+        if np.isnan(self._best.gap):  # the solver stopped before ``ends`` returned True
+            self._best = self._finish(self._best)
+            self.trace.gap[-1] = self._best.gap
+        w, objective, gap, point = self._best
         return Result(w, objective, gap, self.n_iter, self.converged, self.trace, point)
 
-    def _finished(self, last: Iterate) -> Iterate:
+    def _finish(self, last: Iterate) -> Iterate:
         final = self._problem.finish(last.point)
         if final is last.point and not np.isnan(last.gap):
             return last
@@ -223,8 +221,8 @@ class Loop:
 class Solver(ABC):
     """Minimises a problem to a distance of ``tol`` from the optimum, or for ``max_iter`` iterations.
 
-    ``needs`` names what the problem must offer; ``keep_best`` tells that iterates do not descend steadily,
-    ``stops_early`` that an end before the optimum is part of the method.
+    ``needs`` names the capabilities that the problem must have. ``keep_best`` is True if the objective may
+    rise between iterates, ``stops_early`` if stopping before the optimum is part of the method.
     """
 
     tol: float = 1e-6
@@ -240,7 +238,7 @@ class Solver(ABC):
         start: Any = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise the problem, from given weights, a point known already, or 0."""
+        """Minimise the problem, starting from weights, an evaluated point, or 0."""
         self.check(problem)
         loop = Loop(problem, self.tol, self.max_iter, callback, self.keep_best)
         with single_threaded_blas():
@@ -248,34 +246,34 @@ class Solver(ABC):
             return loop.result()
 
     def check(self, problem: Problem) -> None:
-        """Refuse a problem that lacks what the solver needs."""
-        lacking = sorted(self.needs - problem.offers)
-        if lacking:
+        """Raise an error if the problem lacks a capability that the solver needs."""
+        missing = sorted(self.needs - problem.offers)
+        if missing:
             raise ParameterError(
                 "solver",
                 self.name,
-                f"needs {' and '.join(CAPABILITIES[one] for one in lacking)}; the problem has the loss "
+                f"needs {' and '.join(CAPABILITIES[one] for one in missing)}; the problem has the loss "
                 f"{problem.objective.loss.name} and the penalty {problem.penalty.name}",
             )
 
     @abstractmethod
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
-        """Iterate until ``loop.ends``, or until rounding leaves nothing to gain."""
+        """Iterate until ``loop.ends`` returns True, or until rounding prevents any decrease."""
 
 
-def warn_of_tolerance(words: str) -> None:
-    """Say that a tolerance was not met, in the category that scikit-learn's users know."""
+def warn_not_converged(message: str) -> None:
+    """Warn that a tolerance was not reached, with scikit-learn's warning category."""
     from sklearn.exceptions import ConvergenceWarning
 
-    warn_caller(words, ConvergenceWarning)
+    warn_caller(message, ConvergenceWarning)
 
 
-EXACT = 1e-10  # share of the initial slope at which a slope counts as zero
-NEAR = 1e-3  # change of a step, as a share of it, that is probably the last
+ZERO_SLOPE = 1e-10  # slopes below this fraction of the initial slope are treated as zero
+LAST_STEP_CHANGE = 1e-3  # a step whose relative change is smaller is probably the last
 MAX_EVALUATIONS = 50
-SUFFICIENT = 1e-4  # share of the decrease promised that a step must reach
-ROUNDING = 1e-15  # relative changes of the objective below this are rounding noise
-SHORTEST = 1e-10
+SUFFICIENT_DECREASE = 1e-4  # fraction of the predicted decrease that a step must achieve
+OBJECTIVE_ROUNDING = 1e-15  # relative changes of the objective below this are rounding noise
+MIN_STEP = 1e-10
 
 
 def first_decrease(
@@ -286,21 +284,21 @@ def first_decrease(
     decrease: float,
     value: float,
 ) -> Point | None:
-    """The first of the steps 1, ½, ¼ … that lowers f + penalty by enough; None when rounding leaves none.
+    """The first of the steps 1, ½, ¼ … with a sufficient decrease of f + penalty; None if there is none.
 
-    ``value`` is f + penalty at the point, ``decrease`` < 0 what the full step promises. The scores of the
-    point returned are those of its weights, free of the rounding errors of steps before.
+    ``value`` is f + penalty at the point, ``decrease`` < 0 the predicted change for the full step. The
+    returned scores are computed from the weights, so rounding errors of steps do not accumulate.
     """
 
     def is_enough(moved: Point, step: float) -> bool:
         reached = moved.value + penalty(moved.w)
-        return reached <= value * (1.0 + ROUNDING) + SUFFICIENT * step * decrease
+        return reached <= value * (1.0 + OBJECTIVE_ROUNDING) + SUFFICIENT_DECREASE * step * decrease
 
     full = objective.evaluate(point.w + direction)
     if is_enough(full, 1.0):
         return full
     direction_scores, step = objective.scores(direction), 0.5
-    while step > SHORTEST:
+    while step > MIN_STEP:
         w = point.w + step * direction
         if is_enough(objective.evaluate_scores(w, point.scores + step * direction_scores), step):
             return objective.evaluate(w)
@@ -313,9 +311,9 @@ def exact_step(
 ) -> tuple[float, Point]:
     """Minimise φ(μ) = f(w + μ·direction) over 0 ≤ μ ≤ ``limit``; ``direction_scores`` = X·direction.
 
-    φ is convex and, for the squared hinge, piecewise quadratic, so Newton's iteration on φ′ ends at the exact
-    root as soon as it lands in its piece. A bracket of the root guards each step: one that leaves it is
-    replaced by bisection. A step that hardly changes is probably the root, and evaluated as a whole.
+    φ is convex and, for the squared hinge, piecewise quadratic, so Newton's iteration on φ′ reaches the exact
+    root as soon as it lands in the right piece. A step that leaves the bracket of the root is replaced by
+    bisection. If a step hardly changes, it is probably the root and the objective is evaluated there.
     """
     slopes = objective.slopes_along(point, direction_scores)
     first = slope = objective.slope_along(point, direction_scores)
@@ -327,17 +325,17 @@ def exact_step(
         return objective.evaluate_scores(w, scores)
 
     def ends(step: float, slope: float) -> bool:
-        return abs(slope) <= EXACT * abs(first) or (step == limit and slope <= 0.0)
+        return abs(slope) <= ZERO_SLOPE * abs(first) or (step == limit and slope <= 0.0)
 
     _, curvature = slopes(0.0)
     low, high, step, tried_limit = 0.0, limit, 0.0, False
     for _ in range(MAX_EVALUATIONS):
-        before, newton = step, step - slope / curvature if curvature > 0.0 else high
+        previous, newton = step, step - slope / curvature if curvature > 0.0 else high
         if newton >= high == limit and not tried_limit:
             step, tried_limit = limit, True
         else:
             step = newton if low < newton < high else 0.5 * (low + high)
-        if abs(step - before) <= NEAR * step:
+        if abs(step - previous) <= LAST_STEP_CHANGE * step:
             end = moved(step)
             if ends(step, objective.slope_along(end, direction_scores)):
                 return step, end
@@ -348,20 +346,20 @@ def exact_step(
     return step, moved(step)
 
 
-MANY_DOCUMENTS = 50_000  # documents from which a sample goes first, and about as many it has at most
-SAMPLE_EVERY = 8  # the least number of queries of which it takes one
-SAMPLE_GAP = 1e-3  # relative gap of its minimum
+SAMPLE_MIN_DOCUMENTS = 50_000  # with as many, start from the minimum of a sample of at most about this size
+SAMPLE_EVERY = 8  # use every eighth query or fewer
+SAMPLE_GAP = 1e-3  # relative gap for the sample
 
 
 def minimum_of_sample(problem: Problem, solver: Solver) -> FloatArray | None:
-    """What the solver finds for every eighth query or fewer; None if the data are not large.
+    """Weights fitted to a sample of the queries, as a warm start; None if the data are not large.
 
-    Also None where these hold most documents, as a query that is all there is: they would save no time.
+    Also None if the sample has most of the documents, because then it saves no time.
     """
     n_docs = problem.objective.loss.queries.n_rows
     sample = (
-        problem.objective.sample(max(SAMPLE_EVERY, n_docs // MANY_DOCUMENTS))
-        if n_docs >= MANY_DOCUMENTS
+        problem.objective.sample(max(SAMPLE_EVERY, n_docs // SAMPLE_MIN_DOCUMENTS))
+        if n_docs >= SAMPLE_MIN_DOCUMENTS
         else None
     )
     if sample is None or 2 * sample.loss.queries.n_rows > n_docs:

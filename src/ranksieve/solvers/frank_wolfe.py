@@ -12,7 +12,9 @@ from ranksieve._types import FloatArray
 from ranksieve.objective import Objective, Point
 from ranksieve.solvers.base import Loop, Problem, Solver, exact_step
 
-TIED = 1e-9  # share of the largest slope; exact steps leave differences of about a tenth of it
+SLOPE_TIE_TOLERANCE = (
+    1e-9  # relative to the largest slope; exact steps leave differences of about a tenth of it
+)
 
 
 @dataclass
@@ -48,16 +50,16 @@ class Atoms:
         return j, sign, weight_there
 
     def vertex(self, j: int, sign: float, times: float = 1.0) -> dict[int, float]:
-        """The nonzero entry of an atom, times a number."""
+        """The nonzero entry of an atom, multiplied by ``times``."""
         return {j: times * sign * self.radius} if sign else {}
 
     def add(self, j: int, sign: float, amount: float) -> None:
-        """Give an atom more weight, or less."""
+        """Change the weight of an atom by ``amount``."""
         if sign == 0.0:
-            self.origin = _snapped(self.origin + amount)
+            self.origin = _snap_to_zero(self.origin + amount)
             return
         side = self.plus if sign > 0 else self.minus
-        side[j] = _snapped(side[j] + amount)
+        side[j] = _snap_to_zero(side[j] + amount)
 
     def shrink(self, factor: float) -> None:
         self.origin *= factor
@@ -65,17 +67,17 @@ class Atoms:
         self.minus *= factor
 
 
-def _snapped(weight: float) -> float:
-    """A weight that rounding has left near zero is zero: its atom is no longer in use."""
+def _snap_to_zero(weight: float) -> float:
+    """Set a weight that is only a rounding error to zero, which removes its atom."""
     return 0.0 if weight < 1e-15 else weight
 
 
 @dataclass(frozen=True)
 class Move:
-    """A step t moves w by t·(share·w + Σ_j amounts_j e_j), at most to t = ``limit``.
+    """A step t ≤ ``limit`` moves w by t·(share·w + Σ_j amounts_j e_j).
 
-    Each of the ``atoms``, as (feature, sign, factor), then has factor·t more weight, after all weights have
-    become 1 + share·t times as large.
+    It multiplies all weights of atoms by 1 + share·t, then adds factor·t to the weight of each of the
+    ``atoms``, given as (feature, sign, factor).
     """
 
     amounts: Mapping[int, float]
@@ -103,7 +105,7 @@ class Move:
         return d
 
     def scores(self, objective: Objective, point: Point) -> Any:
-        """X·direction, from the scores at w and a column or two."""
+        """X·direction, from the scores at w and at most two columns."""
         s = self.share * point.scores
         for j, amount in self.amounts.items():
             s += amount * objective.features.column(j)
@@ -136,8 +138,8 @@ def pairwise(atoms: Atoms, g: FloatArray) -> Move:
 
 
 def _first_largest(values: FloatArray, scale: float) -> int:
-    """The first of the largest values: exact steps leave two of them equal, and rounding must not choose."""
-    return int(np.argmax(values >= values.max() - TIED * scale))
+    """Index of the first of the largest values, up to rounding: exact steps leave two equal slopes."""
+    return int(np.argmax(values >= values.max() - SLOPE_TIE_TOLERANCE * scale))
 
 
 def _best(g: FloatArray) -> tuple[int, float]:
@@ -169,7 +171,7 @@ class FrankWolfe(Solver):
         while True:
             g = problem.gradient(point)
             gap = problem.gap(point, g)
-            if gap <= self.tol or len(loop.trace) >= self.max_iter:  # without the rounding errors of steps
+            if gap <= self.tol or len(loop.trace) >= self.max_iter:  # recompute: rounding errors add up
                 point = objective.evaluate(point.w)
                 g = problem.gradient(point)
                 gap = problem.gap(point, g)

@@ -11,19 +11,18 @@ from ranksieve._types import FloatArray
 from ranksieve.objective import Point
 from ranksieve.solvers.base import Loop, Problem, Solver, first_decrease, minimum_of_sample, relative
 
-WHOLE = 100  # features up to which forming the Hessian takes less time than the products with it
-LOOSEST = 0.1  # largest residual of a Newton system, as a share of the gradient
+MAX_HESSIAN_FEATURES = 100  # up to here, forming the Hessian is faster than products with it
+MAX_RESIDUAL = 0.1  # of a Newton system, relative to the gradient
 
 
 @dataclass(frozen=True)
 class TruncatedNewton(Solver):
     """Minimise F(w) = f(w) + ½wᵀAw until the duality gap is at most ``tol`` times F.
 
-    Each step solves (H + A)d = −∇F and halves d until F falls enough. Up to 100 features H is formed and
-    factorised; beyond, conjugate gradients on implicit Hessian products go on to a residual that falls with
-    the gradient. The squared hinge is piecewise quadratic, so
-    the full step is exact as soon as the active pairs stop changing; its gap with a ridge μ is ‖∇F‖²/(2μ), or
-    F itself where that is less.
+    Each step solves (H + A)d = −∇F and halves d until F decreases sufficiently. Up to 100 features, H is
+    formed and factorised; with more, conjugate gradients use Hessian products, to a residual that decreases
+    with the gradient. The squared hinge is piecewise quadratic, so the full step is exact as soon as the
+    active pairs stop changing; with a ridge μ its gap is min(‖∇F‖²/(2μ), F).
     """
 
     name: ClassVar[str] = "truncated_newton"
@@ -34,7 +33,7 @@ class TruncatedNewton(Solver):
         while True:
             g = problem.gradient(point)
             primal, gap = problem.value(point), problem.gap(point, g)
-            # With a strong ridge w = 0 may be near enough, but it ranks nothing; one step gives a direction.
+            # With a strong ridge w = 0 may meet the tolerance, but it ranks nothing, so take one step.
             ranks = bool(np.any(point.w) or not np.any(g))
             if loop.ends(point.w, primal, gap, relative(gap, primal) if ranks else np.inf, point):
                 return
@@ -42,7 +41,7 @@ class TruncatedNewton(Solver):
             if not np.any(total):
                 return
             first = first or float(np.linalg.norm(total))
-            residual = min(LOOSEST, float(np.sqrt(np.linalg.norm(total) / first)))
+            residual = min(MAX_RESIDUAL, float(np.sqrt(np.linalg.norm(total) / first)))
             direction = _exact_direction(problem, point, total)
             if direction is None:
                 direction = _direction(problem, point, total, residual)
@@ -58,13 +57,13 @@ class TruncatedNewton(Solver):
 
 
 def _exact_direction(problem: Problem, point: Point, total: FloatArray) -> FloatArray | None:
-    """d with (H + A)d = −∇F; None where products with H take less time, or where H + A is singular."""
+    """d with (H + A)d = −∇F; None if Hessian products are faster or H + A is singular."""
     d = problem.n_features
-    if d > WHOLE or "hessian" not in problem.offers:
+    if d > MAX_HESSIAN_FEATURES or "hessian" not in problem.offers:
         return None
-    everything = np.arange(d)
-    system = problem.objective.hessian(point, everything) + problem.penalty.matrix(d)
-    usable = everything if problem.usable is None else np.flatnonzero(problem.usable)
+    columns = np.arange(d)
+    system = problem.objective.hessian(point, columns) + problem.penalty.matrix(d)
+    usable = columns if problem.usable is None else np.flatnonzero(problem.usable)
     direction = np.zeros(d)
     try:
         factor = np.linalg.cholesky(system[np.ix_(usable, usable)])
@@ -75,8 +74,8 @@ def _exact_direction(problem: Problem, point: Point, total: FloatArray) -> Float
 
 
 def _direction(problem: Problem, point: Point, total: FloatArray, residual: float) -> FloatArray:
-    """d with ‖(H + A)d + ∇F‖ ≤ residual·‖∇F‖; a descent direction however early it stops."""
-    from scipy.sparse.linalg import LinearOperator, cg  # takes long to load
+    """d with ‖(H + A)d + ∇F‖ ≤ residual·‖∇F‖; a descent direction even if stopped early."""
+    from scipy.sparse.linalg import LinearOperator, cg  # slow import
 
     size = problem.n_features
     usable = np.ones(size, dtype=bool) if problem.usable is None else problem.usable
@@ -91,9 +90,9 @@ def _direction(problem: Problem, point: Point, total: FloatArray, residual: floa
 
 @dataclass(frozen=True)
 class DenseNewton(Solver):
-    """Minimise F(w) = f(w) + ½wᵀAw over few features, by damped steps with the whole Hessian.
+    """Minimise F(w) = f(w) + ½wᵀAw over few features, by damped Newton steps with the full Hessian.
 
-    Stops when the next step promises to lower F by at most ``tol`` of it. For a piecewise quadratic loss the
+    Stops when the predicted relative decrease of F is at most ``tol``. For a piecewise quadratic loss the
     last step is exact.
     """
 

@@ -1,4 +1,4 @@
-"""Proximal Newton with working sets, for convex penalties and, reweighted, for concave ones."""
+"""Proximal Newton with working sets, for convex penalties and, by reweighting, for concave ones."""
 
 from __future__ import annotations
 
@@ -12,23 +12,30 @@ from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.objective import Objective, Point
 from ranksieve.penalties.base import Slopes, duality_gap
 from ranksieve.penalties.l1 import L1
-from ranksieve.solvers.base import ROUNDING, Loop, Problem, Solver, first_decrease, minimum_of_sample
+from ranksieve.solvers.base import (
+    OBJECTIVE_ROUNDING,
+    Loop,
+    Problem,
+    Solver,
+    first_decrease,
+    minimum_of_sample,
+)
 
-NEAR = 0.8  # a feature whose gradient reaches this share of its slope joins the working set
-WIDE = 0.6  # from this share on its values are kept at hand: it may join soon
-FEWEST, MOST = 256, 1000  # features that a working set may hold beyond those in use, whatever the data
-MAX_SWEEPS = 1000  # of coordinate descent per step
-STALLED = 5  # steps without a change that can be told from none end the iteration
+JOIN_SHARE = 0.8  # a feature joins the working set if its gradient reaches this fraction of its slope
+PREPARE_SHARE = 0.6  # from this fraction on, its values are copied, because it may join soon
+MIN_SET_LIMIT, MAX_SET_LIMIT = 256, 1000  # range of the size limit of working sets
+MAX_SWEEPS = 1000  # of coordinate descent, per step
+MAX_STALLED_STEPS = 5  # stop after this many steps whose decrease is rounding noise
 
 
 @dataclass(frozen=True)
 class ProxNewton(Solver):
     """Minimise f(w) + penalty(w) until the duality gap is at most ``tol`` times the objective.
 
-    Each step minimises the second-order model of f plus the penalty over the working set (nonzero weights and
-    features whose gradient nears its slope) by coordinate descent, then searches the segment to that minimum
-    for a sufficient decrease of the true objective. The squared hinge is piecewise quadratic, so the full
-    step is exact as soon as the active pairs stop changing.
+    Each step minimises the second-order model of f plus the penalty by coordinate descent over the working
+    set (nonzero weights, and features whose gradient is close to their slope), followed by a line search for
+    a sufficient decrease of the objective. The squared hinge is piecewise quadratic, so the full step is
+    exact as soon as the active pairs stop changing.
     """
 
     name: ClassVar[str] = "prox_newton"
@@ -37,62 +44,69 @@ class ProxNewton(Solver):
     def run(self, problem: Problem, start: FloatArray | Point | None, loop: Loop) -> None:
         slopes, stalled = problem.penalty.slopes(problem.n_features), 0
         point = problem.start(minimum_of_sample(problem, self) if start is None else start)
-        small = NEAR * np.minimum(slopes.up, slopes.down)  # what is below counts neither here nor in the gap
+        negligible = JOIN_SHARE * np.minimum(
+            slopes.up, slopes.down
+        )  # smaller gradients matter neither here nor in the gap
         while True:
-            g = problem.gradient_where_large(point, small)
+            g = problem.gradient_where_large(point, negligible)
             primal, gap = duality_gap(problem.objective, slopes, point, g)
             if loop.ends(point.w, primal, gap, point=point):
                 return
-            if loop.n_iter and loop.trace.objective[-2] - primal <= ROUNDING * primal:
+            if loop.n_iter and loop.trace.objective[-2] - primal <= OBJECTIVE_ROUNDING * primal:
                 stalled += 1
-            moved = None if stalled == STALLED else _step(problem, slopes, point, g, primal)
+            moved = None if stalled == MAX_STALLED_STEPS else _step(problem, slopes, point, g, primal)
             if moved is None:
                 return
             point = moved
 
 
 def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal: float) -> Point | None:
-    """One Newton step, or None when rounding leaves no decrease to be had."""
-    objective, most = problem.objective, most_columns(problem.objective)
-    columns = working_set(slopes, point.w, g, NEAR, most, problem.usable)
+    """One Newton step; None if rounding prevents a decrease."""
+    objective, limit = problem.objective, working_set_limit(problem.objective)
+    columns = working_set(slopes, point.w, g, JOIN_SHARE, limit, problem.usable)
     if not objective.features.keeps(columns):
-        objective.features.keep(working_set(slopes, point.w, g, WIDE, 2 * most))
+        objective.features.keep(working_set(slopes, point.w, g, PREPARE_SHARE, 2 * limit))
     target = point.w.copy()
     target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
     direction = target - point.w
     decrease = float(g @ direction) + slopes.value(target) - slopes.value(point.w)
-    if not np.any(direction) or decrease > ROUNDING * primal:
+    if not np.any(direction) or decrease > OBJECTIVE_ROUNDING * primal:
         return None
     return first_decrease(objective, slopes.value, point, direction, decrease, primal)
 
 
-def most_columns(objective: Objective) -> int:
-    """Features that a working set may hold: an ℓ1 optimum needs no more of them than there are documents."""
-    return int(np.clip(objective.loss.queries.n_rows, FEWEST, MOST))
+def working_set_limit(objective: Objective) -> int:
+    """Maximum size of a working set: an ℓ1 optimum needs at most one feature per document."""
+    return int(np.clip(objective.loss.queries.n_rows, MIN_SET_LIMIT, MAX_SET_LIMIT))
 
 
 def working_set(
-    slopes: Slopes, w: FloatArray, g: FloatArray, near: float, most: int, usable: BoolArray | None = None
+    slopes: Slopes,
+    w: FloatArray,
+    g: FloatArray,
+    threshold: float,
+    limit: int,
+    usable: BoolArray | None = None,
 ) -> IntArray:
-    """Features in use, and those whose gradient is near the slope that would bring them in.
+    """Features with nonzero weight, and features whose gradient is at least ``threshold`` times their slope.
 
-    Of more than ``most``, and twice as many as are in use, the ones with the steepest gradient for their
-    slope: so its Hessian stays small however many features there are.
+    If these are more than ``limit`` and more than twice the nonzero weights, only those with the largest
+    gradient relative to their slope, so that the Hessian stays small for any number of features.
     """
     facing = slopes.facing(g)
-    chosen = np.flatnonzero((w != 0) | (np.abs(g) >= near * facing))
+    chosen = np.flatnonzero((w != 0) | (np.abs(g) >= threshold * facing))
     if usable is not None:
-        chosen = chosen[usable[chosen]]  # a slope of 0 lets in all others
+        chosen = chosen[usable[chosen]]  # features with slope 0 pass the test above
     share = np.full(len(chosen), np.inf)
     np.divide(np.abs(g[chosen]), facing[chosen], out=share, where=(w[chosen] == 0) & (facing[chosen] > 0))
-    return steepest(chosen, share, max(most, 2 * int(np.count_nonzero(w))))
+    return steepest(chosen, share, max(limit, 2 * int(np.count_nonzero(w))))
 
 
-def steepest(columns: IntArray, share: FloatArray, most: int) -> IntArray:
-    """At most so many of the columns, those of the largest share, in their order."""
-    if len(columns) <= most:
+def steepest(columns: IntArray, share: FloatArray, limit: int) -> IntArray:
+    """The ``limit`` columns with the largest share, in column order."""
+    if len(columns) <= limit:
         return columns
-    return np.sort(columns[np.argsort(-share, kind="stable")[:most]])
+    return np.sort(columns[np.argsort(-share, kind="stable")[:limit]])
 
 
 def model_minimum(
@@ -100,24 +114,31 @@ def model_minimum(
 ) -> FloatArray:
     """argmin_z of g·(z − w) + ½(z − w)ᵀH(z − w) + penalty(z) over the working set."""
     violation = float(np.max(slopes.violation(w, g)[columns], initial=0.0))
-    here = Slopes(slopes.up[columns], slopes.down[columns], slopes.ridge)
+    block_slopes = Slopes(slopes.up[columns], slopes.down[columns], slopes.ridge)
     start, slope = w[columns], g[columns]
     z = minimise_quadratic(
-        hessian, slope, start, here.up, here.down, here.ridge, 1e-3 * violation, MAX_SWEEPS
+        hessian,
+        slope,
+        start,
+        block_slopes.up,
+        block_slopes.down,
+        block_slopes.ridge,
+        1e-3 * violation,
+        MAX_SWEEPS,
     )
-    return _polished(hessian, here, start, slope, np.asarray(z))
+    return _polish(hessian, block_slopes, start, slope, np.asarray(z))
 
 
-def _polished(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray, z: FloatArray) -> FloatArray:
-    """The exact minimum with the signs of ``z``, if it has those signs and is no worse; else ``z``.
+def _polish(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray, z: FloatArray) -> FloatArray:
+    """The exact minimum for the signs of ``z``, if it has these signs and is not worse; else ``z``.
 
-    Coordinate descent finds the signs fast and the last digits slowly; these come from one linear system.
+    Coordinate descent finds the signs fast but the last digits slowly; one linear system gives the digits.
     """
     used = np.flatnonzero(z)
     sign = np.sign(z[used])
     block = hessian[np.ix_(used, used)] + slopes.ridge * np.eye(len(used))
     slope = np.where(sign > 0, slopes.up[used], -slopes.down[used])
-    unit = 1.0 / np.sqrt(np.where(block.diagonal() > 0, block.diagonal(), 1.0))  # features of any scale
+    unit = 1.0 / np.sqrt(np.where(block.diagonal() > 0, block.diagonal(), 1.0))  # scales the features
     try:
         exact = unit * np.linalg.solve(
             unit[:, None] * block * unit, unit * (hessian[used] @ w - g[used] - slope)
@@ -132,22 +153,22 @@ def _polished(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray,
     def model(v: FloatArray) -> float:
         return float(g @ v) + 0.5 * float((v - w) @ hessian @ (v - w)) + slopes.value(v)
 
-    size = float(np.abs(g) @ np.abs(z)) + slopes.value(z)  # of the terms: rounding must not decide
-    return polished if model(polished) <= model(z) + 10.0 * ROUNDING * size else z
+    size = float(np.abs(g) @ np.abs(z)) + slopes.value(z)  # size of the terms, for the tolerance
+    return polished if model(polished) <= model(z) + 10.0 * OBJECTIVE_ROUNDING * size else z
 
 
-LEAST_WEIGHT = 1e-6  # keeps the dual point of every round away from zero, so that its gap says something
+MIN_L1_WEIGHT = 1e-6  # keeps the dual point of every round away from zero, where its gap would be useless
 
 
 @dataclass(frozen=True)
 class Reweighted(Solver):
-    """Minimise f(w) + α Σ g(|w_j|): solve with weights v_j = g′(|w_j|) of the last solution, again and again.
+    """Minimise f(w) + α Σ g(|w_j|) by repeated weighted ℓ1 with v_j = g′(|w_j|) of the previous solution.
 
     g lies below its tangent, so each solution lowers the true objective. The first weights are those of the
-    start, or 1 without one (plain ℓ1, which may raise the objective from that at w = 0). Stops when the
-    objective falls by at most ``tol`` times itself; a round that raises it by its own error changes nothing.
-    The result's objective is the true one; its gap is that of the last weighted ℓ1 problem, so w is near a
-    stationary point. ``inner`` solves the weighted problems.
+    start, or 1 without a start (plain ℓ1, whose objective may exceed that at w = 0). Stops when the relative
+    decrease of the objective is at most ``tol``; a round that raises it by rounding is discarded. The result
+    has the true objective and the gap of the last weighted ℓ1 problem, so w is near a stationary point.
+    ``inner`` solves the weighted problems.
     """
 
     max_iter: int = 50
@@ -164,17 +185,17 @@ class Reweighted(Solver):
         weights = np.ones(problem.n_features) if start is None else penalty.weights(point.w)
         if loop.ends(point.w, problem.value(point), np.inf, np.inf, point):
             return
-        least = np.inf if start is None else problem.value(point)
+        lowest = np.inf if start is None else problem.value(point)
         while True:
-            weighted = replace(problem, penalty=L1(penalty.alpha, np.maximum(weights, LEAST_WEIGHT)))
+            weighted = replace(problem, penalty=L1(penalty.alpha, np.maximum(weights, MIN_L1_WEIGHT)))
             solved = self.inner.solve(weighted, point.w)
             value = problem.value(solved.point)
-            fall, gap = least - value, solved.gap
-            if fall >= 0.0:
-                point, least = solved.point, value
+            decrease, gap = lowest - value, solved.gap
+            if decrease >= 0.0:
+                point, lowest = solved.point, value
             else:
                 gap = weighted.gap(point)
-            small = fall <= self.tol * abs(value)
-            if loop.ends(point.w, least, gap, 0.0 if small and solved.converged else np.inf, point) or small:
+            small = decrease <= self.tol * abs(value)
+            if loop.ends(point.w, lowest, gap, 0.0 if small and solved.converged else np.inf, point) or small:
                 return
             weights = penalty.weights(point.w)

@@ -1,4 +1,4 @@
-"""The best set of at most k features, with a proof: greedy sets, bounds by relaxation, branch and bound."""
+"""The best set of at most k features, with a proof: greedy sets, relaxation bounds, branch and bound."""
 
 from ranksieve.subset.allowed import AllowedSets, Region
 from ranksieve.subset.proof import Proof, proven_bound

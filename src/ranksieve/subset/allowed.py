@@ -1,4 +1,4 @@
-"""Which sets of features are allowed, and how much a sum over such a set can be at most."""
+"""The sets of features that a budget allows, and upper bounds of sums over such a set."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ import numpy as np
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.data.budget import Budget
 
-TURNS = 40  # of golden section
+GOLDEN_SECTION_STEPS = 40
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The sets that hold all features ``inside`` and beside them only ``free`` ones."""
+    """The sets that contain all features ``inside`` and any of the ``free`` features, but no others."""
 
     inside: BoolArray
     free: BoolArray
 
-    def holding(self, features: IntArray | BoolArray | int) -> Region:
-        """Those of them that hold some free features."""
+    def with_features(self, features: IntArray | BoolArray | int) -> Region:
+        """The sets of the region that contain some free features."""
         inside, free = self.inside.copy(), self.free.copy()
         inside[features], free[features] = True, False
         return Region(inside, free)
 
-    def lacking(self, features: IntArray | BoolArray | int) -> Region:
-        """Those of them that lack some free features."""
+    def without_features(self, features: IntArray | BoolArray | int) -> Region:
+        """The sets of the region that do not contain some free features."""
         free = self.free.copy()
         free[features] = False
         return replace(self, free=free)
 
 
 @dataclass(frozen=True, eq=False)
-class Most:
-    """What Σ_{j in S} a_j can be at most, S an allowed set: any, one with each feature, one without each.
+class MaxSums:
+    """Upper bounds of Σ_{j in S} a_j over allowed sets S: all, those with each feature, those without each.
 
-    −∞ where there is no such set.
+    −∞ if there is no such set.
     """
 
     total: float
-    joined: FloatArray
-    left: FloatArray
+    with_each: FloatArray
+    without_each: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,43 +56,43 @@ class AllowedSets:
         assert self.budget.max_features is not None
         return self.budget.max_features
 
-    def places(self, region: Region) -> int:
-        """How many free features a set of the region may hold."""
+    def slots(self, region: Region) -> int:
+        """Number of free features that a set of the region may contain; negative if too many are inside."""
         return self.max_features - int(np.count_nonzero(region.inside))
 
-    def money(self, region: Region) -> float:
-        """What is left for free features."""
+    def remaining_cost(self, region: Region) -> float:
+        """Cost that the features inside leave for free features."""
         costs = self.budget.costs
         return np.inf if costs is None else self.budget.limit - costs.of(region.inside)
 
-    def prices(self, region: Region) -> FloatArray:
-        """What each feature would add to the cost of those inside."""
+    def added_costs(self, region: Region) -> FloatArray:
+        """Cost that each feature would add to that of the features inside."""
         costs = self.budget.costs
         if costs is None:
             return np.zeros(len(region.free))
         return np.where(np.isin(costs.unit, costs.unit[region.inside]), 0.0, costs.of_each)
 
-    def narrowed(self, region: Region) -> Region:
-        """The region without free features that no set of it can hold."""
-        if self.places(region) <= 0:
+    def narrow(self, region: Region) -> Region:
+        """The region without free features that no allowed set of it can contain."""
+        if self.slots(region) <= 0:
             return replace(region, free=np.zeros_like(region.free))
         if self.budget.costs is None:
             return region
-        return replace(region, free=region.free & (self.prices(region) <= self.money(region)))
+        return replace(region, free=region.free & (self.added_costs(region) <= self.remaining_cost(region)))
 
-    def possible(self, region: Region) -> bool:
-        """Whether the features inside fit, so that the region has any set."""
-        return self.places(region) >= 0 and self.money(region) >= 0
+    def is_feasible(self, region: Region) -> bool:
+        """Whether the features inside are within the budget, so that the region has an allowed set."""
+        return self.slots(region) >= 0 and self.remaining_cost(region) >= 0
 
     def all_fit(self, region: Region) -> bool:
-        """Whether one set may hold all features of the region."""
+        """Whether the set of all features of the region is allowed."""
         everything, costs = region.inside | region.free, self.budget.costs
         if np.count_nonzero(everything) > self.max_features:
             return False
         return costs is None or costs.of(everything) <= self.budget.limit
 
-    def filled(self, region: Region, worth: FloatArray) -> IntArray:
-        """A set: the features inside, then free ones by falling worth, as long as they fit."""
+    def fill(self, region: Region, worth: FloatArray) -> IntArray:
+        """An allowed set: the features inside, then free ones in order of descending worth."""
         chosen, costs = np.flatnonzero(region.inside).tolist(), self.budget.costs
         for j in np.argsort(-np.where(region.free, worth, -np.inf), kind="stable").tolist():
             if len(chosen) == self.max_features or not region.free[j]:
@@ -101,9 +101,9 @@ class AllowedSets:
                 chosen.append(j)
         return np.array(sorted(chosen), dtype=np.int64)
 
-    def most(self, a: FloatArray, region: Region) -> Most:
+    def max_sums(self, a: FloatArray, region: Region) -> MaxSums:
         """Bounds of Σ a_j, a ≥ 0, over the allowed sets of a narrowed region."""
-        if not self.possible(region):
+        if not self.is_feasible(region):
             return _over_region(region, -np.inf, np.full(len(a), -np.inf), np.full(len(a), -np.inf))
         base = float(np.sum(a[region.inside]))
         if self.all_fit(region):
@@ -113,77 +113,78 @@ class AllowedSets:
             return self._by_count(a, region, base)
         return self._by_cost(a, region, base)
 
-    def _by_count(self, a: FloatArray, region: Region, base: float) -> Most:
-        """The sum of the largest; to hold j it gives way to the last of them, without j the next follows."""
-        places = self.places(region)
-        falling = -np.sort(-a[region.free])
-        total, last, following = base + float(np.sum(falling[:places])), falling[places - 1], falling[places]
-        joined, left = total - np.maximum(last - a, 0.0), total - np.maximum(a - following, 0.0)
-        return _over_region(region, total, joined, left)
+    def _by_count(self, a: FloatArray, region: Region, base: float) -> MaxSums:
+        """The sum of the largest k; with j, j replaces the last of them; without j, the next replaces j."""
+        k = self.slots(region)
+        descending = -np.sort(-a[region.free])
+        total, last, following = base + float(np.sum(descending[:k])), descending[k - 1], descending[k]
+        with_each, without_each = total - np.maximum(last - a, 0.0), total - np.maximum(a - following, 0.0)
+        return _over_region(region, total, with_each, without_each)
 
-    def _by_cost(self, a: FloatArray, region: Region, base: float) -> Most:
-        """Lagrangian bounds, valid for every price ν ≥ 0 of a place and every price λ ≥ 0 of money.
+    def _by_cost(self, a: FloatArray, region: Region, base: float) -> MaxSums:
+        """Lagrangian bounds, valid for all multipliers ν ≥ 0 of the size and λ ≥ 0 of the cost.
 
         Σ_{j in S} a_j ≤ νk + λB + Σ_units max(0, Σ_{j of the unit} max(0, a_j − ν) − λ·cost). The best ν is
         found by golden section, the best λ for it by filling the budget with the units worth most per cost.
-        To hold j, its unit is paid and j counts as a_j − ν, whatever its sign; without j its unit lacks that.
+        With j, its unit is paid and j counts as a_j − ν, even if negative; without j, its unit loses that.
         """
         free = _FreeFeatures(self, a, region)
-        falling = -np.sort(-free.a)
-        prices_of_place = [
+        descending = -np.sort(-free.a)
+        multipliers = [
             0.0,
-            float(falling[min(free.places, len(falling) - 1)]),
+            float(descending[min(free.slots, len(descending) - 1)]),
             _golden(lambda nu: free.bound(nu)[0], 0.0, float(np.max(free.a, initial=0.0))),
         ]
-        nu = min(prices_of_place, key=lambda one: free.bound(one)[0])
+        nu = min(multipliers, key=lambda one: free.bound(one)[0])
         total, lam = free.bound(nu)
         gain, worth = np.maximum(0.0, free.a - nu), free.worths(nu)[free.unit]
         now = np.maximum(0.0, worth - lam * free.cost)
-        joined, left = np.full(len(a), -np.inf), np.full(len(a), base + total)
-        joined[region.free] = base + total - now + (worth - gain + (free.a - nu) - lam * free.cost)
-        left[region.free] = base + total - now + np.maximum(0.0, worth - gain - lam * free.cost)
-        return _over_region(region, base + total, np.minimum(joined, base + total), left)
+        with_each, without_each = np.full(len(a), -np.inf), np.full(len(a), base + total)
+        with_each[region.free] = base + total - now + (worth - gain + (free.a - nu) - lam * free.cost)
+        without_each[region.free] = base + total - now + np.maximum(0.0, worth - gain - lam * free.cost)
+        return _over_region(region, base + total, np.minimum(with_each, base + total), without_each)
 
 
 class _FreeFeatures:
-    """The free features of a region with their units (those that are paid for together) and costs."""
+    """The free features of a region with their costs and units (features that are paid for together)."""
 
     def __init__(self, allowed: AllowedSets, a: FloatArray, region: Region) -> None:
         costs = allowed.budget.costs
         assert costs is not None
         units, self.unit = np.unique(costs.unit[region.free], return_inverse=True)
-        self.a, self.cost = a[region.free], allowed.prices(region)[region.free]
-        self.places, self.money = allowed.places(region), allowed.money(region)
-        self.price = np.zeros(len(units))  # of each unit
-        self.price[self.unit] = self.cost
+        self.a, self.cost = a[region.free], allowed.added_costs(region)[region.free]
+        self.slots, self.remaining_cost = allowed.slots(region), allowed.remaining_cost(region)
+        self.unit_cost = np.zeros(len(units))
+        self.unit_cost[self.unit] = self.cost
 
     def worths(self, nu: float) -> FloatArray:
         """Σ max(0, a_j − ν) of each unit."""
-        worth = np.bincount(self.unit, np.maximum(0.0, self.a - nu), len(self.price))
+        worth = np.bincount(self.unit, np.maximum(0.0, self.a - nu), len(self.unit_cost))
         return worth.astype(np.float64)
 
     def bound(self, nu: float) -> tuple[float, float]:
-        """The least bound at a price of a place, and the price λ of money there."""
-        worth, price = self.worths(nu), self.price
-        rate = np.divide(worth, price, out=np.full(len(price), np.inf), where=price > 0)
+        """(lowest bound for ν, its λ)."""
+        worth, cost = self.worths(nu), self.unit_cost
+        rate = np.divide(worth, cost, out=np.full(len(cost), np.inf), where=cost > 0)
         order = np.argsort(-rate, kind="stable")
-        over = np.flatnonzero(np.cumsum(price[order]) > self.money)
+        over = np.flatnonzero(np.cumsum(cost[order]) > self.remaining_cost)
         lam = float(rate[order[over[0]]]) if len(over) else 0.0
-        rest = float(np.sum(np.maximum(0.0, worth - lam * price)))
-        return nu * self.places + lam * self.money + rest, lam
+        rest = float(np.sum(np.maximum(0.0, worth - lam * cost)))
+        return nu * self.slots + lam * self.remaining_cost + rest, lam
 
 
-def _over_region(region: Region, total: float, joined: FloatArray, left: FloatArray) -> Most:
-    joined = np.where(region.free, joined, np.where(region.inside, total, -np.inf))
-    return Most(total, joined, np.where(region.free, left, np.where(region.inside, -np.inf, total)))
+def _over_region(region: Region, total: float, with_each: FloatArray, without_each: FloatArray) -> MaxSums:
+    with_each = np.where(region.free, with_each, np.where(region.inside, total, -np.inf))
+    without_each = np.where(region.free, without_each, np.where(region.inside, -np.inf, total))
+    return MaxSums(total, with_each, without_each)
 
 
 def _golden(function, low: float, high: float) -> float:  # type: ignore[no-untyped-def]
-    """Where a convex function of one number is about least."""
-    for _ in range(TURNS):
-        reach = GOLDEN * (high - low)
-        if function(high - reach) <= function(low + reach):
-            high = low + reach
+    """Approximate minimum of a convex function of one variable, by golden section."""
+    for _ in range(GOLDEN_SECTION_STEPS):
+        step = GOLDEN * (high - low)
+        if function(high - step) <= function(low + step):
+            high = low + step
         else:
-            low = high - reach
+            low = high - step
     return 0.5 * (low + high)

@@ -1,4 +1,4 @@
-"""Bounds on sets of features by the perspective relaxation."""
+"""Lower bounds over sets of features by the perspective relaxation."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ranksieve.kernels.linear import descend
 from ranksieve.objective import Objective, Point
 from ranksieve.subset.allowed import AllowedSets, Region
 
-SWEEPS = 200  # of coordinate descent
-TURNS = 50  # for the price of a place, and for the price of money
-SETTLED = 1e-3  # share of the threshold that coordinate descent may leave
-OPTIMAL = 1e-6  # share of it, and of a place, that an exact solution may be off by
-JITTER = 1e-12  # share of a diagonal
-ROUNDING = 1e-9
+DESCENT_SWEEPS = 200  # of coordinate descent
+MAX_BISECTIONS = 50  # for the multiplier of the size, and for that of the cost
+DESCENT_TOL = 1e-3  # violation after coordinate descent, as a share of the threshold
+OPTIMALITY_TOL = 1e-6  # violation of an exact solution, as a share of the threshold, and error of Σ u
+JITTER = 1e-12  # added to a diagonal, as a share of it
+THRESHOLD_ROUNDING = 1e-9  # share of the largest gradient, and error of Σ u
 
 
 @dataclass(frozen=True, eq=False)
 class Perspective:
-    """min over w and u in [0, 1] of ½wᵀHw + bᵀw + ½μ Σ_j w_j²/u_j; u is 1 ``inside``, and Σ u ≤ ``places``
+    """min over w and u in [0, 1] of ½wᵀHw + bᵀw + ½μ Σ_j w_j²/u_j; u is 1 ``inside``, and Σ u ≤ ``slots``
     over the other, free features.
 
-    With a price κ of a place, u leaves the line t|w| up to |w| = t/μ, t = √(2μκ), and the ridge beyond. The
-    threshold t is such that Σ u = places.
+    With a multiplier κ of Σ u, the minimum over u is t|w| up to |w| = t/μ, t = √(2μκ), and the ridge beyond.
+    The threshold t is such that Σ u = slots.
     """
 
     H: FloatArray
@@ -35,31 +35,31 @@ class Perspective:
     ridge: float
     inside: BoolArray
     signs: FloatArray
-    places: int
+    slots: int
 
-    def within(
-        self, w: FloatArray, threshold: float, price: FloatArray, money: float
+    def minimise(
+        self, w: FloatArray, threshold: float, cost: FloatArray, max_cost: float
     ) -> tuple[FloatArray, float]:
-        """The minimum with Σ price·u ≤ money over the free features, and the threshold where price is 0."""
-        w, nu = self._within_places(w, threshold, 0.0 * price)
-        if not np.isfinite(money) or self._cost(w, nu, price, 0.0) <= money:
+        """(minimum with Σ cost·u ≤ max_cost over the free features, threshold of a feature of cost 0)."""
+        w, nu = self._minimise_within_slots(w, threshold, 0.0 * cost)
+        if not np.isfinite(max_cost) or self._cost(w, nu, cost, 0.0) <= max_cost:
             return w, nu
 
-        def too_dear(lam: float) -> bool:
+        def too_expensive(lam: float) -> bool:
             nonlocal w, nu
-            w, nu = self._within_places(w, nu, lam * price)
-            return self._cost(w, nu, price, lam) > money
+            w, nu = self._minimise_within_slots(w, nu, lam * cost)
+            return self._cost(w, nu, cost, lam) > max_cost
 
         a = self.b**2 / (2.0 * self.ridge)
-        high = float(np.max(a[price > 0] / price[price > 0], initial=np.finfo(float).tiny))
-        _bisect(too_dear, high * 1e-9, high)
+        high = float(np.max(a[cost > 0] / cost[cost > 0], initial=np.finfo(float).tiny))
+        _bisect(too_expensive, high * 1e-9, high)
         return w, nu
 
-    def _cost(self, w: FloatArray, threshold: float, price: FloatArray, lam: float) -> float:
-        return float(np.sum(price * self._shares(w, self._thresholds(threshold, lam * price))))
+    def _cost(self, w: FloatArray, threshold: float, cost: FloatArray, lam: float) -> float:
+        return float(np.sum(cost * self._shares(w, self._thresholds(threshold, lam * cost))))
 
     def _thresholds(self, threshold: float, extra: FloatArray) -> FloatArray:
-        """t_j = √(2μκ_j): κ_j is the price of a place, t²/2μ, and what the feature costs."""
+        """t_j = √(2μκ_j), where κ_j is the multiplier of the size, t²/2μ, plus ``extra``."""
         return np.sqrt(threshold**2 + 2.0 * self.ridge * extra)
 
     def _shares(self, w: FloatArray, t: FloatArray) -> FloatArray:
@@ -67,45 +67,47 @@ class Perspective:
         shares = np.minimum(1.0, self.ridge * np.abs(w) / np.maximum(t, np.finfo(float).tiny))
         return np.where(self.inside, 0.0, shares)
 
-    def _within_places(
+    def _minimise_within_slots(
         self, start: FloatArray, threshold: float, extra: FloatArray
     ) -> tuple[FloatArray, float]:
-        """The minimum with Σ u ≤ places, free features at the price of a place and ``extra``."""
+        """(minimum with Σ u ≤ slots and ``extra`` added to the multiplier of each feature, its threshold)."""
         w, slope = start.copy(), self.H @ start + self.b
         largest = float(np.max(np.abs(self.b), initial=0.0)) + float(np.max(np.abs(slope), initial=0.0))
+        smallest = THRESHOLD_ROUNDING * largest
 
-        def settle(t: float) -> float:
-            each = self._thresholds(t, extra)
-            tol = SETTLED * max(t, ROUNDING * largest)
-            descend(self.H, slope, w, each, self.ridge, self.inside, self.signs, tol, SWEEPS)
-            return float(np.sum(self._shares(w, each)))
+        def minimise_at(t: float) -> float:
+            thresholds = self._thresholds(t, extra)
+            tol = DESCENT_TOL * max(t, smallest)
+            descend(self.H, slope, w, thresholds, self.ridge, self.inside, self.signs, tol, DESCENT_SWEEPS)
+            return float(np.sum(self._shares(w, thresholds)))
 
-        low, high, t = 0.0, 2.0 * largest, min(max(threshold, ROUNDING * largest), 2.0 * largest)
-        for turn in range(TURNS):
-            used = settle(t)
+        low, high, t = 0.0, 2.0 * largest, min(max(threshold, smallest), 2.0 * largest)
+        for iteration in range(MAX_BISECTIONS):
+            used = minimise_at(t)
             exact = None if extra.any() else self._exact(w, t)
             if exact is not None and self._is_minimum(*exact):
                 return exact
-            low, high = (t, high) if used > self.places else (low, t)
-            if abs(used - self.places) <= ROUNDING or high <= ROUNDING * largest:
+            low, high = (t, high) if used > self.slots else (low, t)
+            if abs(used - self.slots) <= THRESHOLD_ROUNDING or high <= smallest:
                 break
-            inside = exact is not None and low < exact[1] < high and turn % 3 < 2
-            t = exact[1] if exact is not None and inside else 0.5 * (low + high)
+            between = exact is not None and low < exact[1] < high and iteration % 3 < 2
+            t = exact[1] if exact is not None and between else 0.5 * (low + high)
         return w, t
 
     def _exact(self, w: FloatArray, t: float) -> tuple[FloatArray, float] | None:
-        """The minimum and its threshold if each weight stays on its piece of ρ: a linear system in both."""
+        """(minimum, threshold) if each weight stays on its piece of the penalty: one linear system."""
         used = np.flatnonzero((w != 0) | (self.inside & (self.signs == 0)))
         m, inside = len(used), self.inside[used]
-        round_ = inside | (np.abs(w[used]) * self.ridge >= t)  # where the penalty is the parabola
-        sign = np.where(round_, 0.0, np.sign(w[used]))
-        whole = int(np.count_nonzero(round_ & ~inside))
+        quadratic = inside | (np.abs(w[used]) * self.ridge >= t)  # where the penalty is the ridge, u = 1
+        sign = np.where(quadratic, 0.0, np.sign(w[used]))
+        n_full = int(np.count_nonzero(quadratic & ~inside))
         system, right = np.zeros((m + 1, m + 1)), np.append(-self.b[used], 0.0)
         system[:m, :m] = self.H[np.ix_(used, used)]
         diagonal = np.arange(m)
-        system[diagonal, diagonal] += np.where(round_, self.ridge, 0.0) + JITTER * system[diagonal, diagonal]
-        system[:m, m], system[m, :m], system[m, m] = sign, self.ridge * sign, whole - self.places
-        if round_.all():  # then the threshold is free
+        jitter = JITTER * system[diagonal, diagonal]
+        system[diagonal, diagonal] += np.where(quadratic, self.ridge, 0.0) + jitter
+        system[:m, m], system[m, :m], system[m, m] = sign, self.ridge * sign, n_full - self.slots
+        if quadratic.all():  # any threshold is optimal: keep t
             system[m, m], right[m] = 1.0, t
         try:
             solution = np.linalg.solve(system, right)
@@ -116,22 +118,22 @@ class Perspective:
         return (exact, float(solution[m])) if solution[m] > 0 else None
 
     def _is_minimum(self, w: FloatArray, t: float) -> bool:
-        """Whether the conditions of optimality hold."""
-        slope, room = self.H @ w + self.b, t * (1.0 + OPTIMAL)
+        """Whether the optimality conditions hold."""
+        slope, limit = self.H @ w + self.b, t * (1.0 + OPTIMALITY_TOL)
         follows = np.where(self.signs * slope > 0, 0.0, np.abs(slope))
         size, free = np.abs(w), ~self.inside
         expected = np.where(self.inside | (size * self.ridge > t), self.ridge * size, t)
-        at_zero = np.where(free, follows <= room, follows <= ROUNDING * room)
-        away = np.abs(slope + np.sign(w) * expected) <= OPTIMAL * np.maximum(expected, t)
-        stationary = np.where(w == 0, at_zero, away)
+        at_zero = np.where(free, follows <= limit, follows <= THRESHOLD_ROUNDING * limit)
+        nonzero = np.abs(slope + np.sign(w) * expected) <= OPTIMALITY_TOL * np.maximum(expected, t)
+        stationary = np.where(w == 0, at_zero, nonzero)
         allowed = self.signs * w >= 0
-        full = abs(float(np.sum(self._shares(w, np.full(len(w), t)))) - self.places) <= OPTIMAL
+        full = abs(float(np.sum(self._shares(w, np.full(len(w), t)))) - self.slots) <= OPTIMALITY_TOL
         return bool(np.all(stationary & allowed) and (full or not free.any()))
 
 
 def _bisect(above: Callable[[float], bool], low: float, high: float) -> None:
-    """Halve the logarithmic interval at whose upper end ``above`` is false; it is called there last."""
-    for _ in range(TURNS):
+    """Bisect log x in [low, high] for the point where ``above`` becomes false; the last call is there."""
+    for _ in range(MAX_BISECTIONS):
         if high <= low * (1.0 + 1e-4):
             break
         middle = (low * high) ** 0.5
@@ -139,39 +141,39 @@ def _bisect(above: Callable[[float], bool], low: float, high: float) -> None:
     above(high)
 
 
-MAX_STEPS = 8  # Newton steps per region
-LEAST_RISE = 0.02  # share of the distance to the best set known that a step must close for another one
-INHERITED_STEPS = 3  # with the Hessian of the region around this one
-NEAR = 0.8  # a feature whose gradient reaches this share of the threshold takes part in a step
-MOST_COLUMNS = 1000  # of the Hessian: the features of the steepest gradient
-WHOLE_HESSIAN = 150  # columns up to which a Hessian is computed whole, for the regions within this one too
-LEAST_SHARE = 1e-3  # of the largest weight: as much of a unit's price falls on a feature without weight
+MAX_REGION_STEPS = 8  # per region
+MIN_RISE = 0.02  # required rise of the bound per step, as a share of its distance to the best objective
+INHERITED_STEPS = 3  # with the Hessian of the parent region
+REGION_WORKING_SET_SHARE = 0.8  # add features whose gradient is at least this share of the threshold
+MOST_COLUMNS = 1000  # of the Hessian: the features with the steepest gradient
+MAX_FULL_HESSIAN = 150  # columns up to which the full Hessian is computed, for the child regions too
+ZERO_WEIGHT_SHARE = 1e-3  # a feature with weight 0 pays as if its weight were this share of the largest one
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Lower bounds over the allowed sets of a region: of all, of those with each feature, without each."""
+    """Lower bounds over the allowed sets of a region: all, those with each feature, those without each."""
 
     least: float
-    joined: FloatArray
-    left: FloatArray
+    with_each: FloatArray
+    without_each: FloatArray
 
     def at_least(self, bound: float) -> Bounds:
-        """These bounds, where another one is known too."""
-        raised = np.maximum(self.joined, bound), np.maximum(self.left, bound)
+        """These bounds combined with another bound over the whole region."""
+        raised = np.maximum(self.with_each, bound), np.maximum(self.without_each, bound)
         return Bounds(max(self.least, bound), *raised)
 
     def over(self, region: Region) -> Bounds:
-        """These bounds for a region within theirs: its sets hold no feature outside and lack none inside."""
-        joined = np.where(region.inside | region.free, self.joined, np.inf)
-        return Bounds(self.least, joined, np.where(region.inside, np.inf, self.left))
+        """These bounds for a part of their region; ∞ where it has no such set."""
+        with_each = np.where(region.inside | region.free, self.with_each, np.inf)
+        return Bounds(self.least, with_each, np.where(region.inside, np.inf, self.without_each))
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """The best bounds found for a region, the weights that prove them, and how much of each feature they use.
+    """The best bounds found for a region, the weights that prove them, and the share u of each feature.
 
-    ``threshold`` and ``hessian`` are a warm start for regions within this one.
+    ``threshold`` and ``hessian`` are a warm start for the child regions.
     """
 
     bounds: Bounds
@@ -184,7 +186,7 @@ class Relaxed:
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """Bounds for one objective, ridge and allowed sets; ``columns`` are those that the Hessian knows."""
+    """Bounds for one objective, ridge and allowed sets; ``columns`` are those of the Hessian."""
 
     objective: Objective
     ridge: float
@@ -201,34 +203,34 @@ class Relaxation:
         allowed: AllowedSets,
         region: Region,
     ) -> Relaxation:
-        """The relaxation of the sets of a region."""
+        """Relaxation over the sets of a region."""
         signs = np.zeros(objective.n_features) if signs is None else signs
-        steep = np.abs(objective.gradient(objective.at_zero))
-        known = np.where(region.inside, np.inf, np.where(region.free, steep, -1.0))
-        first = np.argsort(-known, kind="stable")[:MOST_COLUMNS]
-        return cls(objective, ridge, signs, allowed, np.sort(first[known[first] >= 0]))
+        steepness = np.abs(objective.gradient(objective.at_zero))
+        priority = np.where(region.inside, np.inf, np.where(region.free, steepness, -1.0))
+        first = np.argsort(-priority, kind="stable")[:MOST_COLUMNS]
+        return cls(objective, ridge, signs, allowed, np.sort(first[priority[first] >= 0]))
 
     def bounds(self, point: Point, region: Region, g: FloatArray | None = None) -> Bounds:
-        """What a point proves; rounding counts against it, and numbers that are not finite prove nothing."""
+        """Bounds that a point proves, minus rounding errors; 0 if a value is not finite."""
         g = self.objective.gradient(point) if g is None else g
-        off = self.objective.gradient_error(point)
-        a = np.where(self.signs * g > off, 0.0, (np.abs(g) + off) ** 2) / (2.0 * self.ridge)
+        g_error = self.objective.gradient_error(point)
+        a = np.where(self.signs * g > g_error, 0.0, (np.abs(g) + g_error) ** 2) / (2.0 * self.ridge)
         error = self.objective.value_error(point)
         slack, value = max(0.0, point.slack - error), point.value + error
         if not np.isfinite([*a, slack**2, value]).all():
             a, slack, value = np.zeros(len(a)), 0.0, 1.0
-        most = self.allowed.most(a, region)
+        sums = self.allowed.max_sums(a, region)
 
         def bound(total: FloatArray) -> FloatArray:
-            below = np.full(len(total), np.inf)
-            possible = total != -np.inf
-            below[possible] = slack**2 / (value + np.maximum(total[possible], 0.0) + np.finfo(float).tiny)
-            return np.where(np.isnan(below), 0.0, below)
+            lower = np.full(len(total), np.inf)
+            feasible = total != -np.inf
+            lower[feasible] = slack**2 / (value + np.maximum(total[feasible], 0.0) + np.finfo(float).tiny)
+            return np.where(np.isnan(lower), 0.0, lower)
 
-        return Bounds(float(bound(np.array([most.total]))[0]), bound(most.joined), bound(most.left))
+        least = float(bound(np.array([sums.total]))[0])
+        return Bounds(least, bound(sums.with_each), bound(sums.without_each))
 
     def hessian(self, point: Point) -> FloatArray:
-        """The Hessian on ``columns``."""
         return self.objective.hessian(point, self.columns)
 
     def solve(
@@ -240,60 +242,60 @@ class Relaxation:
         enough: float,
         upper: float,
     ) -> Relaxed:
-        """Newton steps towards the best bound of a narrowed region; ``upper`` is the best objective known.
+        """Newton steps towards the best bound of a narrowed region; ``upper`` is the best objective so far.
 
-        Each step bounds the region by the dual point of w, and ends the iteration if the best bound is
-        ``enough`` or the bound hardly rose; then w becomes the minimum of the relaxation with f to second
-        order. The first steps take the given ``hessian``, that of the region around this one, as long as
-        the bound rises; later ones compute it at w, of all columns if these are few, else of those in use.
+        Each step bounds the region by the dual point of w, and stops if the best bound is at least ``enough``
+        or the bound hardly rose; otherwise w becomes the minimum of the relaxation of the second-order model.
+        The first steps use the given ``hessian`` of the parent region as long as the bound rises; later ones
+        compute it at w, on all columns if there are few, else on the working set.
         """
         best: Relaxed | None = None
         usable, previous, inherited = region.inside | region.free, -np.inf, True
         point = self.objective.evaluate(np.where(usable, w, 0.0))
-        for step in range(MAX_STEPS):
+        for step in range(MAX_REGION_STEPS):
             g = self.objective.gradient(point)
             bounds = self.bounds(point, region, g)
             if best is None or bounds.least > best.bounds.least:
                 shares = self._shares(region, point.w, threshold)
                 best = Relaxed(bounds, point, g, shares, threshold, hessian)
             rise, previous = bounds.least - previous, bounds.least
-            if best.bounds.least >= enough or 0 <= rise < LEAST_RISE * (upper - best.bounds.least):
+            if best.bounds.least >= enough or 0 <= rise < MIN_RISE * (upper - best.bounds.least):
                 break
-            near = region.inside | (point.w != 0) | (np.abs(g) >= NEAR * threshold)
-            places = np.flatnonzero((usable & near)[self.columns])
-            columns = self.columns[places]
+            active = region.inside | (point.w != 0) | (np.abs(g) >= REGION_WORKING_SET_SHARE * threshold)
+            positions = np.flatnonzero((usable & active)[self.columns])
+            columns = self.columns[positions]
             inherited = inherited and step < INHERITED_STEPS and rise >= 0
             if inherited:
-                H = hessian[np.ix_(places, places)]
-            elif len(self.columns) <= WHOLE_HESSIAN:
+                H = hessian[np.ix_(positions, positions)]
+            elif len(self.columns) <= MAX_FULL_HESSIAN:
                 hessian = self.hessian(point)
-                best, H = replace(best, hessian=hessian), hessian[np.ix_(places, places)]
+                best, H = replace(best, hessian=hessian), hessian[np.ix_(positions, positions)]
             else:
                 H = self.objective.hessian(point, columns)
             w = np.zeros_like(point.w)
             w[columns], threshold = self._model_minimum(H, g, point.w, region, columns, threshold)
             point = self.objective.evaluate(w)
-            if not np.isfinite(point.value):  # a step that the ridge hardly bounds
+            if not np.isfinite(point.value):  # the ridge is too small to bound the step
                 break
         assert best is not None
         return best
 
     def step(self, relaxed: Relaxed, chosen: IntArray, enough: float) -> float:
-        """The objective of a set, one Newton step from a relaxation; ∞ if the Hessian lacks a feature of it.
+        """Objective of a set after one Newton step from a relaxation; ∞ if the Hessian lacks a feature of it.
 
-        Where the step predicts more than ``enough``, the prediction will do.
+        If the second-order model predicts more than ``enough``, the prediction is returned.
         """
-        places, w = np.searchsorted(self.columns, chosen), relaxed.point.w
+        positions, w = np.searchsorted(self.columns, chosen), relaxed.point.w
         if not np.isin(chosen, self.columns).all():
             return np.inf
         here, g = w[self.columns], relaxed.gradient[self.columns]
         slope = g - relaxed.hessian @ here
-        H = relaxed.hessian[np.ix_(places, places)] + self.ridge * np.eye(len(chosen))
+        H = relaxed.hessian[np.ix_(positions, positions)] + self.ridge * np.eye(len(chosen))
         try:
-            v = -np.linalg.solve(H, slope[places])
+            v = -np.linalg.solve(H, slope[positions])
         except np.linalg.LinAlgError:
-            v = -inverse_of(H) @ slope[places]
-        predicted = relaxed.point.value - float((g + slope) @ here) / 2.0 + float(slope[places] @ v) / 2.0
+            v = -inverse_of(H) @ slope[positions]
+        predicted = relaxed.point.value - float((g + slope) @ here) / 2.0 + float(slope[positions] @ v) / 2.0
         if predicted > enough:
             return predicted
         full = np.zeros_like(w)
@@ -308,17 +310,17 @@ class Relaxation:
     def _model_minimum(
         self, H: FloatArray, g: FloatArray, w: FloatArray, region: Region, columns: IntArray, threshold: float
     ) -> tuple[FloatArray, float]:
-        """(minimum of the relaxation with f to second order, threshold of a feature without a price)."""
+        """(minimum of the relaxation of the second-order model, threshold of a feature of cost 0)."""
         w = w[columns]
         b = g[columns] - H @ w
         if self.allowed.all_fit(region):
-            region = region.holding(region.free)
-        inside, places = region.inside[columns], self.allowed.places(region)
-        model = Perspective(H, b, self.ridge, inside, self.signs[columns], places if region.free.any() else 0)
-        money, price = self.allowed.money(region), self.allowed.prices(region)[columns]
-        if self.allowed.budget.costs is not None:  # a unit is paid once: its features share its price
+            region = region.with_features(region.free)
+        inside, slots = region.inside[columns], self.allowed.slots(region)
+        model = Perspective(H, b, self.ridge, inside, self.signs[columns], slots if region.free.any() else 0)
+        max_cost, cost = self.allowed.remaining_cost(region), self.allowed.added_costs(region)[columns]
+        if self.allowed.budget.costs is not None:  # a unit is paid once: its features share its cost
             unit = self.allowed.budget.costs.unit[columns]
             size = np.where(region.free[columns], np.abs(w), 0.0)
-            size += LEAST_SHARE * float(np.max(size, initial=0.0)) or 1.0
-            price = price * size / np.bincount(unit, size)[unit]
-        return model.within(w, threshold, price, money)
+            size += ZERO_WEIGHT_SHARE * float(np.max(size, initial=0.0)) or 1.0
+            cost = cost * size / np.bincount(unit, size)[unit]
+        return model.minimise(w, threshold, cost, max_cost)

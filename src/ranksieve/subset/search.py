@@ -1,4 +1,4 @@
-"""Branch and bound over sets of features: the best one, and a bound that no set is below."""
+"""Branch and bound over sets of features: the best set found, and a lower bound of all sets."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ranksieve.objective import Objective
 from ranksieve.solvers import Result
 from ranksieve.solvers.base import Callback, relative
 from ranksieve.subset.allowed import AllowedSets, Region
-from ranksieve.subset.proof import AGAIN, HOLDS, LACKS, Proof, screened
+from ranksieve.subset.proof import SAME, WITH, WITHOUT, Proof, screen
 from ranksieve.subset.relaxation import Bounds, Relaxation, Relaxed
 
-LEAST_GAP = 1e-9  # smaller gaps are rounding
-PROMISING = 1.002  # times the best objective: a rounded relaxation below it, after one step, is fitted
-EAGER = 10  # regions whose rounded relaxation is improved by swaps in any case
+MIN_GAP = 1e-9  # relative; smaller gaps are rounding noise
+PROMISING_FACTOR = 1.002  # fit a rounded relaxation if one step gets below this times the best objective
+SWAPPED_NODES = 10  # the rounded relaxations of the first nodes are always improved by swaps
 FIT_TOL = 1e-10
-RIDGE_SHARE = 1e-2  # of the mean curvature at w = 0: needed for the bound, negligible for the ranking
+SUBSET_RIDGE_SHARE = 1e-2  # share of the mean curvature: needed for the bound, negligible for the ranking
 
 
 @dataclass(frozen=True)
 class Effort:
-    """When a search ends: at a relative gap, after seconds, or after nodes."""
+    """Limits of a search: relative gap, seconds, number of nodes."""
 
     gap: float = 1e-3
     seconds: float = np.inf
@@ -38,10 +38,10 @@ class Effort:
 
 
 @dataclass(order=True)
-class Open:
-    """A region to look at, the lowest bound first.
+class OpenRegion:
+    """A region still to be bounded, ordered by its lower bound.
 
-    ``bounds`` are those of its parent, the node of the proof and the side of it in ``parent``.
+    ``bounds`` are those of its parent, and ``parent`` is (node of the parent in the proof, side).
     """
 
     least: float
@@ -56,10 +56,10 @@ class Open:
 
 @dataclass(frozen=True, eq=False)
 class SubsetResult:
-    """The best set found, its weights, and what is proven of all others.
+    """The best set found, its weights, and the proven bounds of all others.
 
-    ``joined`` and ``left`` bound the objective of every allowed set with, and without, each feature.
-    ``max_cost`` is the limit that was asked for, if any.
+    ``with_each`` and ``without_each`` are lower bounds of the objective of every allowed set with, and
+    without, each feature. ``max_cost`` is the cost limit, if any.
     """
 
     max_features: int
@@ -67,15 +67,15 @@ class SubsetResult:
     fit: Result
     bound: float
     root_bound: float
-    joined: FloatArray
-    left: FloatArray
+    with_each: FloatArray
+    without_each: FloatArray
     n_nodes: int
     seconds: float
     proof: Proof
     max_cost: float | None = None
 
     def certificate(self) -> dict[str, Any]:
-        """What a model file says is proven, with all that is needed to check it."""
+        """The certificate in a model file, with everything that is needed to check it."""
         objective, gap = float(self.fit.objective), float(self.fit.objective) - self.bound
         cost = {} if self.max_cost is None else {"max_cost": self.max_cost}
         return {
@@ -93,7 +93,7 @@ class SubsetResult:
 
 
 class SubsetSearch:
-    """The best set of at most k features of one objective, for growing k.
+    """Search for the best set of at most k features of one objective, for increasing k.
 
     min over sets S that the budget allows, |S| ≤ k, of min_w f(w) + ½μ‖w‖², w the weights of S. Without a
     ``ridge``, μ is 1 % of the mean curvature of the usable features at w = 0.
@@ -101,45 +101,44 @@ class SubsetSearch:
 
     def __init__(self, objective: Objective, budget: Budget, ridge: float | None = None) -> None:
         if ridge is None:
-            ridge = RIDGE_SHARE * mean_curvature(objective.curvatures(objective.at_zero), budget.usable)
+            curvature = objective.curvatures(objective.at_zero)
+            ridge = SUBSET_RIDGE_SHARE * mean_curvature(curvature, budget.usable)
         self.objective, self.budget, self.ridge = objective, budget, float(ridge)
         self._forward = ForwardSearch(objective, budget.usable, FIT_TOL, ridge)
         self._fits: dict[tuple[int, ...], Result] = {}
-        self._before: Sequence[int] = budget.fixed  # the best set of the size before
+        self._previous_set: Sequence[int] = budget.fixed  # the best set of the previous size
 
     def allowed(self, max_features: int) -> AllowedSets:
         return AllowedSets(replace(self.budget, max_features=max_features))
 
     @property
     def everything(self) -> Region:
-        """All sets that hold the fixed features."""
+        """All sets that contain the fixed features."""
         inside = np.isin(np.arange(len(self.budget.usable)), self.budget.fixed)
         return Region(inside, self.budget.usable & ~inside)
 
     def relaxation(self, max_features: int) -> Relaxation:
-        """What bounds the sets of at most so many features."""
         allowed = self.allowed(max_features)
         return Relaxation.of(self.objective, self.ridge, self.budget.signs, allowed, self.everything)
 
     def best(self, max_features: int, effort: Effort, callback: Callback | None = None) -> SubsetResult:
-        """The best set of at most so many features; the next search begins with it."""
+        """Search for the best set of at most ``max_features`` features; the next search starts from it."""
         with single_threaded_blas():
-            run = Run(self, max_features, effort, callback)
-            run.start(self.good_sets(max_features))
-            found = run.until_done()
-        self._before = np.flatnonzero(found.fit.w).tolist()
-        return found
+            search = BranchAndBound(self, max_features, effort, callback)
+            search.start(self.good_sets(max_features))
+            result = search.run()
+        self._previous_set = np.flatnonzero(result.fit.w).tolist()
+        return result
 
     def good_sets(self, max_features: int) -> list[Result]:
-        """Sets by forward selection with swaps, from nothing and from the best set of the size before."""
+        """Sets by forward selection with swaps, from scratch and from the best set of the previous size."""
         path = self._forward.path(max_features, self.budget)
         sets = [np.flatnonzero(fit.w).tolist() for fit in path[-1:]]
-        if 0 < len(self._before) < max_features:
-            sets.append(self._forward.grown(self._before, max_features, self.budget))
+        if 0 < len(self._previous_set) < max_features:
+            sets.append(self._forward.grow(self._previous_set, max_features, self.budget))
         return [self.fit(chosen) for chosen in sets] or [self.fit(self.budget.fixed)]
 
     def fit(self, chosen: Sequence[int], start: FloatArray | None = None) -> Result:
-        """The weights of a set."""
         key = tuple(sorted(chosen))
         if key not in self._fits:
             start = np.zeros(self.objective.n_features) if start is None else start
@@ -147,42 +146,40 @@ class SubsetSearch:
             self._fits[key] = replace(fit, point=None)
         return self._fits[key]
 
-    def knows(self, chosen: IntArray) -> bool:
-        """Whether a set has been fitted."""
+    def has_fitted(self, chosen: IntArray) -> bool:
         return tuple(chosen.tolist()) in self._fits
 
-    def improved(self, chosen: Sequence[int]) -> Result:
-        """The set after swaps that lower its objective."""
-        return self.fit(self._forward.grown(chosen, len(chosen), self.budget))
+    def improve_by_swaps(self, chosen: Sequence[int]) -> Result:
+        return self.fit(self._forward.grow(chosen, len(chosen), self.budget))
 
 
-class Run:
-    """One search: open regions, the best set so far, and the least bound of what has been closed."""
+class BranchAndBound:
+    """One search: open regions, the best set so far, and the lowest bound of the closed regions."""
 
     def __init__(
         self, search: SubsetSearch, max_features: int, effort: Effort, callback: Callback | None = None
     ) -> None:
-        self.search, self.effort, self.began = search, effort, time.perf_counter()
+        self.search, self.effort, self.start_time = search, effort, time.perf_counter()
         self.callback = callback
         self.relaxation = search.relaxation(max_features)
         self.allowed = self.relaxation.allowed
-        self.open: list[Open] = []
+        self.open: list[OpenRegion] = []
         self.proof, self.root_bound, self.closed = Proof(), 0.0, np.inf
         d = search.objective.n_features
-        self.joined, self.left = np.full(d, np.inf), np.full(d, np.inf)
+        self.with_each, self.without_each = np.full(d, np.inf), np.full(d, np.inf)
         self.fit: Result
 
     def start(self, fits: Sequence[Result]) -> None:
-        """Begin with all allowed sets, and with good ones to compare with."""
+        """Open the region of all allowed sets; the best of ``fits`` is the first incumbent."""
         self.fit = min(fits, key=lambda fit: fit.objective)
         point = self.search.objective.evaluate(self.fit.w)
         g = self.search.objective.gradient(point)
         threshold = max(0.5 * float(np.max(np.abs(g), initial=0.0)), np.finfo(float).tiny)
-        region = self.allowed.narrowed(self.search.everything)
-        nothing = np.zeros(len(g))
+        region = self.allowed.narrow(self.search.everything)
+        zeros = np.zeros(len(g))
         self.open = [
-            Open(
-                0.0, 0, region, Bounds(0.0, nothing, nothing), self.fit.w, threshold,
+            OpenRegion(
+                0.0, 0, region, Bounds(0.0, zeros, zeros), self.fit.w, threshold,
                 self.relaxation.hessian(point),
             )
         ]  # fmt: skip
@@ -190,34 +187,34 @@ class Run:
     @property
     def target(self) -> float:
         """A region is closed if its bound is at least this."""
-        return self.fit.objective * (1.0 - max(self.effort.gap, LEAST_GAP))
+        return self.fit.objective * (1.0 - max(self.effort.gap, MIN_GAP))
 
     @property
     def n_nodes(self) -> int:
         return len(self.proof.nodes)
 
     @property
-    def ends(self) -> bool:
-        """Whether time or nodes are used up; the first region is always looked at."""
+    def is_exhausted(self) -> bool:
+        """Whether time or nodes are used up; the first region is always processed."""
         if self.n_nodes == 0:
             return False
-        late = time.perf_counter() - self.began >= self.effort.seconds
+        late = time.perf_counter() - self.start_time >= self.effort.seconds
         return late or (self.effort.nodes is not None and self.n_nodes >= self.effort.nodes)
 
-    def until_done(self) -> SubsetResult:
-        """Look at the region of the lowest bound until the target is met or the effort spent."""
+    def run(self) -> SubsetResult:
+        """Process the region with the lowest bound until the target is reached or the effort is used up."""
         self._report()
-        while self.open and self.open[0].least < self.target and not self.ends:
-            self._look(heapq.heappop(self.open))
+        while self.open and self.open[0].least < self.target and not self.is_exhausted:
+            self._process(heapq.heappop(self.open))
             self._report()
         for node in self.open:
             self._close(node.bounds.at_least(node.least).over(node.region))
-        seconds = time.perf_counter() - self.began
+        seconds = time.perf_counter() - self.start_time
         bound = min(self.closed, self.fit.objective)
         root = min(self.root_bound, self.fit.objective)
         return SubsetResult(
             self.allowed.max_features, self.search.ridge, self.fit, bound, root,
-            self.joined, self.left, self.n_nodes, seconds, self.proof,
+            self.with_each, self.without_each, self.n_nodes, seconds, self.proof,
         )  # fmt: skip
 
     def _report(self) -> None:
@@ -225,8 +222,8 @@ class Run:
             least = min(self.closed, self.open[0].least if self.open else np.inf, self.fit.objective)
             self.callback(self.n_nodes, self.fit.w, self.fit.objective, self.fit.objective - least)
 
-    def _look(self, node: Open) -> None:
-        """Bound a region, then close it or split it by the free feature of the largest weight."""
+    def _process(self, node: OpenRegion) -> None:
+        """Bound a region, then close it or split it by the free feature with the largest weight."""
         if self.allowed.all_fit(node.region):
             self._close_single(node.region, node.parent, node.least)
             return
@@ -241,57 +238,56 @@ class Run:
         if bounds.least >= self.target:
             self._close(bounds)
             return
-        region, closed = screened(node.region, bounds, self.target)
+        region, closed = screen(node.region, bounds, self.target)
         if np.isfinite(closed):
             self._close(bounds.at_least(closed))
-        region = self.allowed.narrowed(region)
-        if not self.allowed.possible(region):
-            return  # all of its sets have been closed
+        region = self.allowed.narrow(region)
+        if not self.allowed.is_feasible(region):
+            return  # all of its sets are closed
         if self.allowed.all_fit(region):
-            self._close_single(region, (number, AGAIN), bounds.least)
+            self._close_single(region, (number, SAME), bounds.least)
             return
         j = int(np.argmax(np.where(region.free, np.abs(relaxed.point.w), -1.0)))
         self.proof.nodes[number].split = j
         without = relaxed.point.w.copy()
         without[j] = 0.0
         for side, part, least, start in (
-            (HOLDS, region.holding(j), bounds.joined[j], relaxed.point.w),
-            (LACKS, region.lacking(j), bounds.left[j], without),
+            (WITH, region.with_features(j), bounds.with_each[j], relaxed.point.w),
+            (WITHOUT, region.without_features(j), bounds.without_each[j], without),
         ):
-            child = Open(
-                float(least), 2 * number + side + 1, self.allowed.narrowed(part), bounds, start,
+            child = OpenRegion(
+                float(least), 2 * number + side + 1, self.allowed.narrow(part), bounds, start,
                 relaxed.threshold, relaxed.hessian, (number, side),
             )  # fmt: skip
             heapq.heappush(self.open, child)
 
     def _close_single(self, region: Region, parent: tuple[int, int] | None, least: float) -> None:
-        """A region whose features all fit into one set: that set is its best."""
+        """Close a region whose features are all allowed together: that set is its best."""
         fit = self.search.fit(np.flatnonzero(region.inside | region.free).tolist())
         point = self.search.objective.evaluate(fit.w)
         bounds = self.relaxation.bounds(point, region).at_least(least)
         if self.proof.add(fit.w, parent) == 0:
             self.root_bound = bounds.least
         self._close(bounds)
-        self._adopt(fit)
+        self._keep_if_better(fit)
 
     def _close(self, bounds: Bounds) -> None:
-        """No set of a region is below its bounds."""
         self.closed = min(self.closed, bounds.least)
-        np.minimum(self.joined, bounds.joined, out=self.joined)
-        np.minimum(self.left, bounds.left, out=self.left)
+        np.minimum(self.with_each, bounds.with_each, out=self.with_each)
+        np.minimum(self.without_each, bounds.without_each, out=self.without_each)
 
     def _round(self, region: Region, relaxed: Relaxed) -> None:
-        """Try the set of the features that the relaxation uses most."""
-        chosen = self.allowed.filled(region, relaxed.shares)
-        if not len(chosen) or self.search.knows(chosen):
+        """Try the set of the features with the largest share in the relaxation."""
+        chosen = self.allowed.fill(region, relaxed.shares)
+        if not len(chosen) or self.search.has_fitted(chosen):
             return
-        enough = PROMISING * self.fit.objective
-        if self.n_nodes <= EAGER or self.relaxation.step(relaxed, chosen, enough) < enough:
+        enough = PROMISING_FACTOR * self.fit.objective
+        if self.n_nodes <= SWAPPED_NODES or self.relaxation.step(relaxed, chosen, enough) < enough:
             fit = self.search.fit(chosen.tolist(), relaxed.point.w)
-            if self.n_nodes <= EAGER or fit.objective < self.fit.objective:
-                fit = min(fit, self.search.improved(chosen.tolist()), key=lambda one: one.objective)
-            self._adopt(fit)
+            if self.n_nodes <= SWAPPED_NODES or fit.objective < self.fit.objective:
+                fit = min(fit, self.search.improve_by_swaps(chosen.tolist()), key=lambda one: one.objective)
+            self._keep_if_better(fit)
 
-    def _adopt(self, fit: Result) -> None:
+    def _keep_if_better(self, fit: Result) -> None:
         if fit.objective < self.fit.objective:
             self.fit = fit

@@ -1,6 +1,6 @@
-"""What a model file claims, recomputed from the data: a verdict for each claim.
+"""Verification of model files: every claim is recomputed from the data.
 
-One function and one line in CLAIMS adds a claim, and likewise in PROOFS a kind of certificate.
+A new claim is one function and one line in CLAIMS, a new kind of certificate one line in PROOFS.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ CLAIMS: dict[str, Callable[[Case], Iterator[Verdict]]] = {
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on all claims of a model; ``note`` tells if another release wrote it.
+    """Verdicts on all claims of a model; ``note`` is not empty if another release wrote the file.
 
-    ``problem`` is the problem that the file states: the proof is about that one, and nothing checks whether
-    it is the right one to solve.
+    ``problem`` is the optimisation problem stated in the file. The proof is about this problem; whether it is
+    the right one to solve is not checked.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -43,12 +43,12 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether every claim holds, apart from those that ``refit=False`` left out."""
+        """Whether every claim holds, except those that ``refit=False`` skipped."""
         return all(verdict.holds or verdict.left_out for verdict in self.verdicts)
 
     @property
     def summary(self) -> str:
-        """How many claims hold, in one sentence."""
+        """Number of claims that hold, as a sentence."""
         n = len(self.verdicts)
         wrong = [verdict.claim for verdict in self.verdicts if verdict.holds is False]
         right = sum(verdict.holds is True for verdict in self.verdicts)
@@ -64,8 +64,8 @@ class Verification:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         verdicts = tuple(verdict.to_dict() for verdict in self.verdicts)
-        shown = {"holds": self.holds, "summary": self.summary, "verdicts": verdicts}
-        return {**shown, "note": self.note, "problem": self.problem}
+        entries = {"holds": self.holds, "summary": self.summary, "verdicts": verdicts}
+        return {**entries, "note": self.note, "problem": self.problem}
 
 
 def verify(
@@ -78,39 +78,40 @@ def verify(
     refit: bool = True,
     progress: Progress | None = None,
 ) -> Verification:
-    """Recompute what a model claims: its data, the proof about its weights, what was measured, its budget.
+    """Recompute the claims of a model: its data, the proof about its weights, its metrics and its budget.
 
-    Objective and gap are computed at the model's own weights, on data that its own preparation fills and
-    scales. The objective agrees if it differs by no more than 1e-12 of itself and its rounding error; the gap
-    if it is no larger than stated by more than that. What only a fit can tell, such as a held-out metric, is
-    compared with that of a new fit, to 1e-9.
+    Objective and gap are computed at the model's weights, on data prepared as the model states. The objective
+    must agree to a relative 1e-12 plus its rounding error; the gap must not exceed the stated one by more
+    than that. Claims that only a fit can confirm, such as a held-out metric, are compared with a new fit, to
+    1e-9.
 
     Parameters
     ----------
     model : LinearModel or fitted ranker
-        As ``load_model`` or ``to_model`` gives it.
+        A model from ``load_model`` or ``to_model``, or a fitted ranker.
     data : Dataset
-        What it was fitted on.
+        The training data of its fit.
     valid : Dataset, optional
         The validation data of its fit, if it had any.
     query_weight : array or mapping of query id to number, optional
-        The weights of queries in its fit, if it had any. The data bring the weights of their documents.
+        The query weights of its fit, if it had any. Document weights are part of the data.
     previous : LinearModel or its file, optional
-        The model that its fit began with, if any.
+        The previous model that its fit started from, if any.
     refit : bool
-        Whether to fit again where a claim needs it.
+        Whether to refit if a claim requires it.
     progress : callable, optional
-        Called with (done, in all) while a ranker that chooses among models is fitted again.
+        Called with (done, total) while a ranker with model selection is refitted.
     """
     model = cast(LinearModel, model_of(model))
-    begin = None if previous is None else as_model(previous)
-    case = Case(model, data, valid, query_weight, refit, progress, begin)
+    previous_model = None if previous is None else as_model(previous)
+    case = Case(model, data, valid, query_weight, refit, progress, previous_model)
     case.check_input()
     case = replace(case, query_weight=query_weights(query_weight, data))
-    with warnings.catch_warnings():  # the first fit has given them
+    with warnings.catch_warnings():  # the first fit has shown them
         warnings.simplefilter("ignore")
         verdicts = tuple(verdict for check in CLAIMS.values() for verdict in check(case))
     note = ""
     if model.version != __version__:
-        note = f"ranksieve {model.version} wrote the file; this is {__version__}, whose fits may differ."
+        written = f"The file was written by ranksieve {model.version}"
+        note = f"{written}; this is {__version__}, whose fits may differ."
     return Verification(verdicts, note, statement(model))

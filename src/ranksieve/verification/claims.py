@@ -1,6 +1,6 @@
-"""The claims of a model file: its data, what is proven, what was measured, the budget that it keeps.
+"""The claims of a model file: data, certificate, metrics and budget.
 
-One function and one line in PROOFS adds a kind of certificate.
+A new kind of certificate is one function and one line in PROOFS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.choice.scorecard import METHOD
-from ranksieve.choice.update import short_name
+from ranksieve.choice.update import model_digest
 from ranksieve.data.budget import COST_ROUNDING, Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
@@ -35,85 +35,85 @@ from ranksieve.solvers.base import relative
 from ranksieve.subset import Proof, SubsetSearch, proven_bound
 from ranksieve.verification.case import (
     COST,
-    DAMAGED,
-    FIT,
-    PARTS,
-    SAME_WEIGHT,
+    DAMAGE_ERRORS,
+    DATA_TITLES,
+    REFIT_TOLERANCE,
+    WEIGHT_TOLERANCE,
     Case,
     Finding,
     NotChecked,
     NotGiven,
     Recomputed,
     Verdict,
+    check_same,
     columns_of,
-    differing,
+    difference_text,
     is_from_grid,
-    judged,
     learner_of,
+    make_verdict,
     not_checked_if_damaged,
     ranker_class,
-    recomputed,
-    unless_same,
+    recompute,
 )  # fmt: skip
 
-REAL = 1e-8  # relative gap of the real-valued weights that a card is compared with
-WEIGHTS = "weights"  # the kind of a certificate that names none
-ABOUT_GAP = ("objective", "gap", "relative_gap")
-NUMBERS = (*ABOUT_GAP, "gap_of_last_round", "bound")  # of a certificate: checked by themselves
-ENTRIES: dict[str, Collection[str]] = {  # what certificates of each kind hold
+REAL_WEIGHTS_TOL = 1e-8  # relative gap of the real-valued weights that a card is compared with
+WEIGHTS = "weights"  # certificates without a kind
+GAP_ENTRIES = ("objective", "gap", "relative_gap")
+CHECKED_NUMBERS = (*GAP_ENTRIES, "gap_of_last_round", "bound")  # certificate entries with their own checks
+ENTRIES: dict[str, Collection[str]] = {  # by kind of certificate
     WEIGHTS: (
-        *ABOUT_GAP, "gap_of_last_round", "alpha", "ridge", "family", "features", "weights", "n_features",
+        *GAP_ENTRIES, "gap_of_last_round", "alpha", "ridge", "family", "features", "weights", "n_features",
     ),
     "subset": (
-        "kind", *ABOUT_GAP, "bound", "ridge", "n_features", "max_features", "max_cost", "proof", "family",
+        "kind", *GAP_ENTRIES, "bound", "ridge", "n_features", "max_features", "max_cost", "proof", "family",
     ),
-    "scorecard": ("kind", *ABOUT_GAP, "ridge", "scale"),
+    "scorecard": ("kind", *GAP_ENTRIES, "ridge", "scale"),
 }  # fmt: skip
 OPTIONAL = ("max_cost", "family")
-OF_CARDS = ("model", "levels", "units", "signs", "ridge_scales")  # parameters
+CARD_PARAMETERS = ("model", "levels", "units", "signs", "ridge_scales")
 LEARNED_SCALES = ("z", "within_z", "min_max")
 
 
 def check_data(case: Case) -> Iterator[Verdict]:
-    """The fingerprints of the data are those of the data given, and features have the columns stated."""
+    """Check the fingerprints of the data and the columns of the features."""
     if "train" not in case.model.data:
-        yield Verdict(PARTS["train"], None, "the file does not say what the model was fitted on")
+        yield Verdict(DATA_TITLES["train"], None, "the file does not state the training data")
     for name, stated in case.model.data.items():
-        claim = PARTS.get(name, name)
-        if name not in PARTS:
-            yield Verdict(claim, False, "this release knows no such data")
+        claim = DATA_TITLES.get(name, name)
+        if name not in DATA_TITLES:
+            yield Verdict(claim, False, "unknown to this release")
             continue
         part = case.data if name == "train" else getattr(case, name)
         if part is None:
-            yield Verdict(claim, None, f"give `{name}`")
+            yield Verdict(claim, None, f"pass `{name}`")
             continue
         digest = _fingerprint(part)
-        words = f"fingerprint {digest}" + ("" if digest == stated else f", stated {stated}")
-        yield judged(claim, [(digest == stated, words), *(_columns(case) if name == "train" else ())])
+        text = f"fingerprint {digest}" + ("" if digest == stated else f" (stated: {stated})")
+        yield make_verdict(claim, [(digest == stated, text), *(_columns(case) if name == "train" else ())])
 
 
 def _fingerprint(part: Any) -> str:
     if isinstance(part, Dataset):
         return fingerprint(part)
-    return short_name(part) if isinstance(part, LinearModel) else fingerprint_of_weights(part)
+    return model_digest(part) if isinstance(part, LinearModel) else fingerprint_of_weights(part)
 
 
 def _columns(case: Case) -> Iterator[Finding]:
-    place = {name: j for j, name in enumerate(case.data.feature_names)}
-    about = case.model.preparation.missing.indicators
+    index = {name: j for j, name in enumerate(case.data.feature_names)}
+    indicators = case.model.preparation.missing.indicators
     for term in case.model.terms:
-        column = place.get(about.get(term.name, term.name))
-        yield from unless_same(f"the column of {term.name} is", column, term.index)
+        column = index.get(indicators.get(term.name, term.name))
+        yield from check_same(f"the column of {term.name} is", column, term.index)
 
 
 # --- Proofs ---
 
 
 def check_certificate(case: Case) -> Iterator[Verdict]:
-    """What is proven, by the kind of the proof."""
+    """Check the certificate by its kind."""
     kind = case.model.certificate.get("kind", WEIGHTS)
     if kind not in PROOFS:
-        yield Verdict(kind, False, f"this release does not know certificates of kind {kind!r}")
+        yield Verdict(kind, False, f"this release does not support certificates of kind {kind!r}")
         return
     try:
         yield PROOFS[kind](case)
@@ -122,40 +122,40 @@ def check_certificate(case: Case) -> Iterator[Verdict]:
 
 
 def check_weights(case: Case) -> Verdict:
-    """Objective and gap at the model's weights; what only a fit can tell, and the weights, by a new fit."""
+    """Check objective and gap at the model's weights, and the rest by a new fit."""
     proof = case.model.certificate
     _check_entries(proof, WEIGHTS)
     if "objective" not in proof:
         if any("gap" in name for name in proof):
             raise NotChecked("the certificate states a gap without an objective")
         raise NotGiven("no objective is stated, so nothing is claimed about the weights")
-    found, findings = case.recomputed, [*_consistent(proof), *_unproven(case)]
+    recomputed, findings = case.recomputed, [*_consistent(proof), *_unproven(case)]
     by_fit = [name for name in ("objective", "gap", "gap_of_last_round") if name in proof]
-    if found is not None:
-        findings += _at_weights(found, proof)
+    if recomputed is not None:
+        findings += _at_weights(recomputed, proof)
         by_fit.remove("objective")
-        if "gap" in proof and (found.tight or found.gap <= proof["gap"] + found.slack):
+        if "gap" in proof and (recomputed.tight or recomputed.gap <= proof["gap"] + recomputed.slack):
             by_fit.remove("gap")
     needed = bool(by_fit) or "gap" not in proof or case.chooses or case.states_by_fit
-    return judged(WEIGHTS, [*findings, *_confirmed_by_fit(case, findings, by_fit, needed)])
+    return make_verdict(WEIGHTS, [*findings, *_confirmed_by_fit(case, findings, by_fit, needed)])
 
 
 def _check_entries(proof: Mapping[str, Any], kind: str) -> None:
-    """Refuse entries that no certificate of the kind has, and the lack of one that all have."""
+    """Raise NotChecked for unknown or missing entries of a certificate."""
     unknown = [name for name in proof if name not in ENTRIES[kind]]
     if unknown:
-        raise NotChecked(f"this release does not know the entry {unknown[0]!r} of its certificate")
+        raise NotChecked(f"unknown certificate entry {unknown[0]!r}")
     lacking = [name for name in ENTRIES[kind] if name not in (*proof, *OPTIONAL)]
     if lacking and kind != WEIGHTS:
-        raise NotChecked(f"the certificate does not state {_listed(lacking)}")
+        raise NotChecked(f"the certificate does not state {_join_names(lacking)}")
 
 
 def _confirmed_by_fit(
     case: Case, findings: Sequence[Finding], entries: Sequence[str], needed: bool
 ) -> Sequence[Finding]:
-    """What a new fit tells, if it is ``needed`` and all else holds.
+    """Findings of a new fit, if it is ``needed`` and all other findings hold.
 
-    If the caller gave no means for one, it is left out unless ``entries`` depend on it.
+    If the refit is not possible, it is skipped unless ``entries`` depend on it.
     """
     if not needed or not all(good for good, _ in findings):
         return []
@@ -164,121 +164,130 @@ def _confirmed_by_fit(
     except NotChecked as reason:
         if reason.holds is None and not entries:
             return []
-        lacking = f"{_listed(entries)}: {reason}" if entries else str(reason)
-        message = "; ".join([*(words for _, words in findings if words), lacking])
+        obstacle = f"{_join_names(entries)}: {reason}" if entries else str(reason)
+        message = "; ".join([*(text for _, text in findings if text), obstacle])
         raise type(reason)(message) from None
 
 
 def _consistent(proof: Mapping[str, Any]) -> Iterator[Finding]:
-    """What the certificate alone tells: which gap it claims, and as which share of the objective."""
+    """Check that the gap and the relative gap of the certificate agree."""
     if "gap" not in proof:
-        yield True, "no gap to the best possible objective is claimed"
+        yield True, "no optimality gap is claimed"
         if "relative_gap" in proof:
             yield False, "a relative gap is stated without a gap"
         return
     if not proof["gap"] >= 0:
-        yield False, f"the gap is {proof['gap']:g}, but no gap is below 0"
-    share, stated = relative(proof["gap"], proof["objective"]), proof.get("relative_gap", math.nan)
-    yield from unless_same("the relative gap is", share, stated, math.isclose(share, stated, rel_tol=FIT))
+        yield False, f"the gap is {proof['gap']:g}; expected at least 0"
+    relative_gap, stated = relative(proof["gap"], proof["objective"]), proof.get("relative_gap", math.nan)
+    yield from check_same(
+        "the relative gap is",
+        relative_gap,
+        stated,
+        math.isclose(relative_gap, stated, rel_tol=REFIT_TOLERANCE),
+    )
 
 
 def _unproven(case: Case) -> Iterator[Finding]:
-    """What no fit gives a model, and no proof covers."""
-    yield from unless_same("the intercept is", 0.0, case.model.intercept)
+    """Check for parts that no fit produces and no proof covers."""
+    yield from check_same("the intercept is", 0.0, case.model.intercept)
     if case.model.card is not None:
-        yield False, "it has a card, but its certificate is not that of a scorecard"
+        yield False, "the model has a card, but its certificate is not of kind scorecard"
     if case.model.chosen_by is not None and not case.chooses:
-        yield False, f"chosen by {case.model.chosen_by['metric']}, but {case.model.method} does not choose"
+        yield (
+            False,
+            f"chosen by {case.model.chosen_by['metric']}, but {case.model.method} does no model selection",
+        )
 
 
-def _at_weights(found: Recomputed, proof: Mapping[str, Any]) -> Iterator[Finding]:
+def _at_weights(recomputed: Recomputed, proof: Mapping[str, Any]) -> Iterator[Finding]:
     stated, gap = proof["objective"], proof.get("gap")
-    if not abs(found.objective - stated) <= found.slack:
-        yield False, f"the objective at these weights is {differing(found.objective, stated)}"
+    if not abs(recomputed.objective - stated) <= recomputed.slack:
+        yield False, f"the objective at these weights is {difference_text(recomputed.objective, stated)}"
         return
-    yield True, f"objective {found.objective:.6g} at these weights"
+    yield True, f"objective {recomputed.objective:.6g} at these weights"
     if gap is None:
         return
-    if found.gap <= gap + found.slack:
-        yield True, f"gap {found.gap:.2g}"
-    elif found.tight:
-        yield False, f"the gap at these weights is {differing(found.gap, gap)}"
+    if recomputed.gap <= gap + recomputed.slack:
+        yield True, f"gap {recomputed.gap:.2g}"
+    elif recomputed.tight:
+        yield False, f"the gap at these weights is {difference_text(recomputed.gap, gap)}"
 
 
 def _by_new_fit(case: Case, entries: Sequence[str]) -> Iterator[Finding]:
-    """The weights of a new fit, and some entries of its certificate."""
-    proof, again = case.model.certificate, case.again.certificate
+    """Compare the weights of a new fit, and ``entries`` of its certificate."""
+    proof, refitted = case.model.certificate, case.refitted.certificate
     if not case.same_weights:
-        yield False, case.other_weights
+        yield False, case.different_weights_text
         return
-    yield True, "fitted again: same weights"
+    yield True, "refit: same weights"
     for name in entries:
-        value, stated = again.get(name, math.nan), proof[name]
-        beyond = value - stated if name == "gap" else abs(value - stated)
-        if beyond <= FIT * abs(proof["objective"]):
-            yield True, f"{_listed([name])} {value:.6g}"
+        value, stated = refitted.get(name, math.nan), proof[name]
+        excess = value - stated if name == "gap" else abs(value - stated)
+        if excess <= REFIT_TOLERANCE * abs(proof["objective"]):
+            yield True, f"{_join_names([name])} {value:.6g}"
         else:
-            yield False, f"fitted again: {_listed([name])} {differing(value, stated)}"
+            yield False, f"refit: {_join_names([name])} {difference_text(value, stated)}"
 
 
 def _same_statement(case: Case) -> Iterator[Finding]:
-    """The problem, the choice and the parameters that a new fit states."""
-    model, again = case.model, case.again
-    for name in sorted({*model.certificate, *again.certificate} - {"proof"}):
-        stated, value = model.certificate.get(name), again.certificate.get(name)
-        if stated is None or value is None or (name not in NUMBERS and not _same(value, stated)):
-            yield False, f"fitted again: {_listed([name])} {differing(value, stated)}"
-    yield from unless_same("fitted again: chosen by", again.chosen_by, model.chosen_by)
-    for name, value in model.parameters.items():
-        if name in again.parameters and name != "profile":
-            found = again.parameters[name]
-            yield from unless_same(f"fitted again: {name}", found, value, _same(found, value))
+    """Compare the problem, the model selection and the parameters with those of a new fit."""
+    model, refitted = case.model, case.refitted
+    for name in sorted({*model.certificate, *refitted.certificate} - {"proof"}):
+        stated, value = model.certificate.get(name), refitted.certificate.get(name)
+        if stated is None or value is None or (name not in CHECKED_NUMBERS and not _same(value, stated)):
+            yield False, f"refit: {_join_names([name])} {difference_text(value, stated)}"
+    yield from check_same("refit: chosen by", refitted.chosen_by, model.chosen_by)
+    for name, stated in model.parameters.items():
+        if name in refitted.parameters and name != "profile":
+            value = refitted.parameters[name]
+            yield from check_same(f"refit: {name}", value, stated, _same(value, stated))
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two entries agree, numbers up to what rounding may grow to."""
+    """Whether two entries agree, numbers up to rounding errors."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
     if isinstance(one, float) or isinstance(other, float):
         numbers = isinstance(one, int | float) and isinstance(other, int | float)
-        return numbers and math.isclose(one, other, rel_tol=SAME_WEIGHT)
+        return numbers and math.isclose(one, other, rel_tol=WEIGHT_TOLERANCE)
     return bool(one == other)
 
 
-def _listed(entries: Sequence[str]) -> str:
+def _join_names(entries: Sequence[str]) -> str:
     return " and ".join(name.replace("_", " ") for name in entries)
 
 
 def check_subset(case: Case) -> Verdict:
-    """The objective at the weights, the limits of the set, and the bound that the tree of the proof gives."""
+    """Check the objective at the weights, the limits of the set, and the bound of the proof tree."""
     proof, learner = case.model.certificate, learner_of(case.model)
     case.need("query_weight")
     if not learner.can("budget"):
-        raise NotChecked(f"{case.model.method} has no sets of features")
+        raise NotChecked(f"{case.model.method} does not search for subsets")
     _check_entries(proof, "subset")
-    data, weight = case.learned_from(learner.normalise, learner.missing)
-    with not_checked_if_damaged("its problem cannot be stated"), single_threaded_blas():
+    data, weight = case.prepared_data(learner.normalise, learner.missing)
+    with not_checked_if_damaged("the problem cannot be rebuilt"), single_threaded_blas():
         ridge, size, limit = proof["ridge"], int(proof["max_features"]), proof.get("max_cost")
         objective = make_objective(data, query_weight=weight)
         budget = _stated_budget(case, learner, data, objective, limit)
         search, w = SubsetSearch(objective, budget, ridge), case.weights_on(data)
-        found = recomputed(Problem(objective, ElasticNet(ridge, signs=budget.signs, l1_ratio=0.0)), w)
+        recomputed = recompute(Problem(objective, ElasticNet(ridge, signs=budget.signs, l1_ratio=0.0)), w)
+        stated = {"objective": proof["objective"]}
         findings = [
-            *_consistent(proof), *_unproven(case), *_at_weights(found, {"objective": proof["objective"]}),
+            *_consistent(proof), *_unproven(case), *_at_weights(recomputed, stated),
             *_stated_limits(case, learner, search, data), *_allowed(search, size, w),
         ]  # fmt: skip
         tree, claimed = Proof.from_lines(proof["proof"]), proof["objective"] - proof["gap"]
         bound = proven_bound(tree, search.relaxation(size), search.everything, claimed)
-    good = bound >= claimed - found.slack - FIT * abs(claimed)
-    words = f"no set is below {bound:.6g} by a proof of {len(tree.nodes)} regions"
-    findings.append((good, words if good else f"the proof gives the bound {differing(bound, claimed)}"))
-    return judged("subset", [*findings, *_confirmed_by_fit(case, findings, (), case.chooses)])
+    good = bound >= claimed - recomputed.slack - REFIT_TOLERANCE * abs(claimed)
+    text = f"no set has an objective below {bound:.6g}, proven with {len(tree.nodes)} regions"
+    findings.append((good, text if good else f"the proof gives the bound {difference_text(bound, claimed)}"))
+    return make_verdict("subset", [*findings, *_confirmed_by_fit(case, findings, (), case.chooses)])
 
 
 def _stated_budget(
     case: Case, learner: Any, data: Dataset, objective: Objective, max_cost: float | None
 ) -> Budget:
-    """The sets that the parameters allow, for a cost of at most ``max_cost``."""
+    """The sets that the parameters allow, with a cost of at most ``max_cost``."""
     indicators = case.model.preparation.missing.indicators
     costs = stated_costs(learner.feature_costs, data.feature_names, indicators)
     budget = stated_budget(learner, data.feature_names, indicators, costs)
@@ -287,54 +296,56 @@ def _stated_budget(
 
 
 def _stated_limits(case: Case, learner: Any, search: SubsetSearch, data: Dataset) -> Iterator[Finding]:
-    """The problem of the certificate is that of the parameters."""
+    """Check that the certificate states the problem of the parameters."""
     proof, usable = case.model.certificate, search.budget.usable
     default = SubsetSearch(search.objective, search.budget).ridge
-    ridge = default if (asked := getattr(learner, "ridge", None)) is None else asked
-    if math.isclose(proof["ridge"], ridge, rel_tol=FIT):
-        yield True, f"ridge {_beside_default(proof['ridge'], default)}"
+    ridge = default if (parameter := getattr(learner, "ridge", None)) is None else parameter
+    if math.isclose(proof["ridge"], ridge, rel_tol=REFIT_TOLERANCE):
+        yield True, f"ridge {_with_default(proof['ridge'], default)}"
     else:
-        yield False, f"the ridge is {differing(ridge, proof['ridge'])}"
+        yield False, f"the ridge is {difference_text(ridge, proof['ridge'])}"
     bound = proof["objective"] - proof["gap"]
-    same = abs(bound - proof["bound"]) <= FIT * abs(proof["objective"])
-    yield from unless_same("objective less gap, the bound, is", bound, proof["bound"], same)
-    yield from unless_same("the number of features is", data.n_features, proof["n_features"])
+    same = abs(bound - proof["bound"]) <= REFIT_TOLERANCE * abs(proof["objective"])
+    yield from check_same("the bound (objective minus gap) is", bound, proof["bound"], same)
+    yield from check_same("the number of features is", data.n_features, proof["n_features"])
     size, most = proof["max_features"], learner.max_features or int(np.count_nonzero(usable))
-    yield from unless_same("the most features are", most, size, size <= most if case.chooses else None)
-    yield from unless_same("the largest cost is", learner.max_cost, proof.get("max_cost"))
+    yield from check_same(
+        "the maximum number of features is", most, size, size <= most if case.chooses else None
+    )
+    yield from check_same("the maximum cost is", learner.max_cost, proof.get("max_cost"))
 
 
-def _beside_default(ridge: float, default: float) -> str:
-    same = math.isclose(ridge, default, rel_tol=FIT)
+def _with_default(ridge: float, default: float) -> str:
+    same = math.isclose(ridge, default, rel_tol=REFIT_TOLERANCE)
     return f"{ridge:.4g} (the default)" if same else f"{ridge:.4g} (the default is {default:.4g})"
 
 
 def _allowed(search: SubsetSearch, size: int, w: FloatArray) -> Iterator[Finding]:
-    """The set of the model is one of those that the proof is about; so there is such a set."""
+    """Check that the set of the model is one of those that the proof covers."""
     allowed, region, used = search.allowed(size), search.everything, w != 0
-    if not allowed.possible(region):
-        yield False, "no set of features keeps the limits"
+    if not allowed.is_feasible(region):
+        yield False, "no set of features satisfies the limits"
         return
     if not (region.inside | region.free)[used].all():
-        yield False, "the model uses a feature that the limits forbid"
+        yield False, "the model uses a feature that the limits exclude"
         return
-    chosen = region.holding(used)
+    chosen = region.with_features(used)
     n = int(np.count_nonzero(used))
-    yield allowed.places(chosen) >= 0, f"{n} of at most {size} features"
+    yield allowed.slots(chosen) >= 0, f"{n} of at most {size} features"
     if (costs := allowed.budget.costs) is not None:
-        yield allowed.money(chosen) >= 0, f"cost {costs.of(np.flatnonzero(used)):g}"
+        yield allowed.remaining_cost(chosen) >= 0, f"cost {costs.of(np.flatnonzero(used)):g}"
 
 
 def check_scorecard(case: Case) -> Verdict:
-    """The objective of the card, and how near the best real-valued weights of the same features it is."""
+    """Check the objective of the card and its gap to the best real-valued weights of the same features."""
     proof, model = case.model.certificate, case.model
     case.need("query_weight")
     if model.card is None:
         raise NotChecked("the file has no card")
     _check_entries(proof, "scorecard")
-    kept = model.preparation
-    data, weight = case.learned_from(kept.normalisation.kind, kept.missing.policy)
-    with not_checked_if_damaged("its problem cannot be stated"), single_threaded_blas():
+    preparation = model.preparation
+    data, weight = case.prepared_data(preparation.normalisation.kind, preparation.missing.policy)
+    with not_checked_if_damaged("the problem cannot be rebuilt"), single_threaded_blas():
         scales, signs, ridge = model.parameters["ridge_scales"], model.parameters["signs"], proof["ridge"]
         columns, scale = columns_of(list(scales), data), np.array(list(scales.values()), dtype=np.float64)
         bound = np.array([float(signs.get(name, 0.0)) for name in scales])
@@ -342,56 +353,59 @@ def check_scorecard(case: Case) -> Verdict:
         objective = make_objective(values, query_weight=weight)
         w = proof["scale"] * case.weights_on(data)[columns] * scale
         limited = bound if bound.any() else None
-        found = recomputed(Problem(objective, ElasticNet(ridge, signs=limited, l1_ratio=0.0)), w)
-        best = fit_set(objective, range(len(scale)), w, ridge, limited, REAL)
+        recomputed = recompute(Problem(objective, ElasticNet(ridge, signs=limited, l1_ratio=0.0)), w)
+        best = fit_set(objective, range(len(scale)), w, ridge, limited, REAL_WEIGHTS_TOL)
         default = ForwardSearch(objective, objective.varies).ridge
     findings = [
-        *_consistent(proof), *_at_weights(found, {"objective": proof["objective"]}), *_as_the_card(case),
+        *_consistent(proof), *_at_weights(recomputed, {"objective": proof["objective"]}), *_check_card(case),
     ]  # fmt: skip
-    if not found.objective < objective.at_zero.value:
-        findings.append((False, "the card ranks the training data no better than no features do"))
-    gap = found.objective - (best.objective - best.gap)
-    good = gap <= proof["gap"] + found.slack + 2.0 * REAL * found.objective
-    problem = f"ridge {_beside_default(ridge, default)} on weights {_scaled_by(data, weight, columns, scale)}"
-    words = f"the gap to real-valued weights is {differing(gap, proof['gap'])}"
+    if not recomputed.objective < objective.at_zero.value:
+        findings.append((False, "the card ranks the training data no better than a model without features"))
+    gap = recomputed.objective - (best.objective - best.gap)
+    good = gap <= proof["gap"] + recomputed.slack + 2.0 * REAL_WEIGHTS_TOL * recomputed.objective
+    problem = f"ridge {_with_default(ridge, default)} on weights {_scale_text(data, weight, columns, scale)}"
+    text = f"the gap to real-valued weights is {difference_text(gap, proof['gap'])}"
     if good:
-        near = f"at most {max(gap, 0.0):.2g} above the best real-valued weights"
-        words = f"{near} of {', '.join(scales)} ({problem})"
-    return judged("scorecard", [*findings, (good, words)])
+        distance = f"at most {max(gap, 0.0):.2g} above the best real-valued weights"
+        text = f"{distance} of {', '.join(scales)} ({problem})"
+    return make_verdict("scorecard", [*findings, (good, text)])
 
 
-def _as_the_card(case: Case) -> Iterator[Finding]:
-    """What file and card state twice, and what any card has."""
+def _check_card(case: Case) -> Iterator[Finding]:
+    """Check that file and card agree, and that the card is valid."""
     model, card = case.model, case.model.card
     assert card is not None
-    asked = model.parameters
-    yield from unless_same("the method is", METHOD, model.method)
-    for name in asked:
-        if name not in OF_CARDS:
+    parameters = model.parameters
+    yield from check_same("the method is", METHOD, model.method)
+    for name in parameters:
+        if name not in CARD_PARAMETERS:
             yield False, f"a scorecard has no parameter {name!r}"
-    if model.preparation.missing.policy == "keep" and str(asked.get("model")).lower() in ranker_classes():
-        yield False, f"models of {asked['model']} do not keep missing values"
+    if (
+        model.preparation.missing.policy == "keep"
+        and str(parameters.get("model")).lower() in ranker_classes()
+    ):
+        yield False, f"models of {parameters['model']} do not keep missing values"
     if not case.model.certificate["scale"] > 0:
-        yield False, f"the scale is {case.model.certificate['scale']:g}; expected a number above 0"
-    beyond = [name for name in card.points if name not in asked["ridge_scales"]]
-    if beyond:
-        yield False, f"the proof is not about {', '.join(beyond)} of the card"
-    yield from unless_same("the levels of the card are", card.levels, asked.get("levels"))
-    for name, unit in (asked.get("units") or {}).items():
-        yield from unless_same(f"the unit of {name} is", card.units.get(name, unit), unit)
+        yield False, f"the scale is {case.model.certificate['scale']:g}; expected a number greater than 0"
+    uncovered = [name for name in card.points if name not in parameters["ridge_scales"]]
+    if uncovered:
+        yield False, f"the proof does not cover {', '.join(uncovered)} of the card"
+    yield from check_same("the levels of the card are", card.levels, parameters.get("levels"))
+    for name, unit in (parameters.get("units") or {}).items():
+        yield from check_same(f"the unit of {name} is", card.units.get(name, unit), unit)
 
 
-def _scaled_by(data: Dataset, weight: FloatArray, columns: Any, scale: FloatArray) -> str:
-    """What the ridge of a card is on, in words."""
+def _scale_text(data: Dataset, weight: FloatArray, columns: Any, scale: FloatArray) -> str:
+    """Text about the scales on which the ridge of a card acts."""
     if np.all(scale == 1.0):
-        return "of the features as they come"
+        return "of the unscaled features"
     part = data.replace_features(
         dense_block(data.X, slice(None), columns), [data.feature_names[j] for j in columns]
     )
     for kind in LEARNED_SCALES:
-        if np.allclose(learn_normalisation(part, kind, weight).scale, scale, rtol=FIT, atol=0.0):
+        if np.allclose(learn_normalisation(part, kind, weight).scale, scale, rtol=REFIT_TOLERANCE, atol=0.0):
             return f"normalised by {kind}"
-    return f"scaled by numbers that only the file knows, {scale.min():.4g} to {scale.max():.4g}"
+    return f"scaled by factors that are only in the file, {scale.min():.4g} to {scale.max():.4g}"
 
 
 PROOFS: dict[str, Callable[[Case], Verdict]] = {
@@ -401,11 +415,11 @@ PROOFS: dict[str, Callable[[Case], Verdict]] = {
 }
 
 
-# --- Measures and the budget ---
+# --- Metrics and budget ---
 
 
 def check_metrics(case: Case) -> Iterator[Verdict]:
-    """The cost by the prices in the file, all else by a new fit; what a fit measures is to be stated."""
+    """Check the cost by the costs in the file, the other metrics by a new fit; none may be missing."""
     stated = case.model.metrics
     for name, value in stated.items():
         try:
@@ -414,11 +428,13 @@ def check_metrics(case: Case) -> Iterator[Verdict]:
             yield reason.verdict(name)
     if case.model.card is None:
         if COST not in stated and case.model.parameters.get("feature_costs") is not None:
-            yield Verdict(COST, False, "the file has prices and states no cost")
+            yield Verdict(COST, False, "the file has feature costs but states no cost")
         if not any(name != COST for name in stated) and _chooses(case):
-            yield Verdict("held-out metric", False, "the file does not state the metric of its choice")
+            yield Verdict(
+                "held-out metric", False, "the file does not state the metric by which the model was chosen"
+            )
     elif "valid" in case.model.data and not stated:
-        yield Verdict("held-out metric", False, "the file names validation data and states no metric on them")
+        yield Verdict("held-out metric", False, "the file names validation data but states no metric on them")
 
 
 def _chooses(case: Case) -> bool:
@@ -429,103 +445,109 @@ def _chooses(case: Case) -> bool:
 
 
 def _check_cost(case: Case, stated: float) -> Verdict:
-    found = _cost(case.model)
-    if found is None:
-        raise NotChecked("the file does not hold what its features cost")
-    return _measured(
-        COST, found, stated, math.isclose(found, stated, rel_tol=FIT), "by the prices in the file"
+    cost = _cost(case.model)
+    if cost is None:
+        raise NotChecked("the file does not contain the costs of its features")
+    return _metric_verdict(
+        COST,
+        cost,
+        stated,
+        math.isclose(cost, stated, rel_tol=REFIT_TOLERANCE),
+        "by the feature costs in the file:",
     )
 
 
 def _check_metric(case: Case, name: str, stated: float) -> Verdict:
     if case.model.card is not None:
         return _check_card_metric(case, name, stated)
-    again = case.again.metrics
-    if name not in again:
-        raise NotChecked("a fit by this release measures no such thing")
-    weights = "same" if case.same_weights else "other"
-    same = abs(again[name] - stated) <= FIT
-    return _measured(name, again[name], stated, same, f"fitted again: {weights} weights, {name}")
+    metrics = case.refitted.metrics
+    if name not in metrics:
+        raise NotChecked("a fit of this release does not measure it")
+    weights = "same" if case.same_weights else "different"
+    same = abs(metrics[name] - stated) <= REFIT_TOLERANCE
+    return _metric_verdict(name, metrics[name], stated, same, f"refit: {weights} weights, {name}")
 
 
-def _measured(claim: str, found: float, stated: float, same: bool, words: str) -> Verdict:
-    value = differing(found, stated) if not same else f"{found:g}" if claim == COST else f"{found:.4f}"
-    return Verdict(claim, same, f"{words} {value}")
+def _metric_verdict(claim: str, value: float, stated: float, same: bool, prefix: str) -> Verdict:
+    text = difference_text(value, stated) if not same else f"{value:g}" if claim == COST else f"{value:.4f}"
+    return Verdict(claim, same, f"{prefix} {text}")
 
 
 def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
-    """A card is measured as it is, on validation data that had no part in it."""
+    """Check the metric of a card on the validation data, without a refit."""
     case.need("valid")
-    written = re.fullmatch(r"held-out (\S+) \((\w+)\)", name)
-    if case.valid is None or written is None:
-        raise NotChecked("the file does not say on which data, or by which conventions, it was measured")
-    metric, profile = written.groups()
-    with not_checked_if_damaged("it cannot be measured"):
+    match = re.fullmatch(r"held-out (\S+) \((\w+)\)", name)
+    if case.valid is None or match is None:
+        raise NotChecked("the file does not state the data or the conventions of this metric")
+    metric, profile = match.groups()
+    with not_checked_if_damaged("the metric cannot be computed"):
         mean = float(evaluate(case.model.predict(case.valid), case.valid, metric, profile).mean[metric])
-    return _measured(name, mean, stated, abs(mean - stated) <= FIT, "on the validation data")
+    return _metric_verdict(
+        name, mean, stated, abs(mean - stated) <= REFIT_TOLERANCE, "on the validation data"
+    )
 
 
 def check_budget(case: Case) -> Iterator[Verdict]:
-    """The limits that were asked for are kept."""
+    """Check the limits in the parameters."""
     try:
         limited = is_from_grid(case.model) or ranker_class(case.model.method)().can("budget")
     except NotChecked:
         limited = True
-    if not limited:  # parameters of the same names may mean something else there
+    if not limited:  # parameters of the same names may have another meaning there
         return
     try:
-        with not_checked_if_damaged("what was asked for cannot be read"):
+        with not_checked_if_damaged("the limits cannot be read"):
             findings = [*_limits(case.model, case.data.feature_names)]
     except NotChecked as reason:
         yield reason.verdict("budget")
         return
     if findings:
-        yield judged("budget", findings)
+        yield make_verdict("budget", findings)
 
 
-def _limits(model: LinearModel, known: Sequence[str]) -> Iterator[Finding]:
-    """``known`` are the features of the data: a name among them is no pattern."""
-    asked = {name: value for name, value in model.parameters.items() if value not in (None, [], {})}
-    if "max_features" in asked:
-        n, most = len(model.terms), asked["max_features"]
-        yield n <= most, f"{n} of at most {most} features"
-    if "max_cost" in asked:
-        cost, limit = _cost(model), float(asked["max_cost"])
+def _limits(model: LinearModel, data_names: Sequence[str]) -> Iterator[Finding]:
+    """Findings for each limit; a name that is one of ``data_names`` is not a pattern."""
+    limits = {name: value for name, value in model.parameters.items() if value not in (None, [], {})}
+    if "max_features" in limits:
+        n, maximum = len(model.terms), limits["max_features"]
+        yield n <= maximum, f"{n} of at most {maximum} features"
+    if "max_cost" in limits:
+        cost, limit = _cost(model), float(limits["max_cost"])
         if cost is None:
-            yield False, f"the file does not hold what its features cost, of at most {limit:g}"
+            yield False, f"the file does not contain the costs of its features, at most {limit:g} in total"
         else:
             yield cost <= limit * (1.0 + COST_ROUNDING), f"cost {cost:g} of at most {limit:g}"
-    if "must_not" in asked:
-        by_name = _named(asked.get("must_have", []), model)
-        used = _matched(_named(asked["must_not"], model), model, known) - by_name
-        yield not used, f"uses {', '.join(sorted(used))} of must_not" if used else "none of must_not"
-    if "signs" in asked:
-        signs = named_signs(asked["signs"], known)
+    if "must_not" in limits:
+        required = _names_of(limits.get("must_have", []), model)
+        used = _used_features(_names_of(limits["must_not"], model), model, data_names) - required
+        yield not used, f"uses {', '.join(sorted(used))} of must_not" if used else "no feature of must_not"
+    if "signs" in limits:
+        signs = named_signs(limits["signs"], data_names)
         wrong = [term.name for term in model.terms if term.weight * float(signs.get(term.name, 0)) < 0]
-        yield not wrong, f"other signs than asked for: {', '.join(wrong)}" if wrong else "signs as asked for"
+        yield not wrong, f"wrong signs: {', '.join(wrong)}" if wrong else "signs as required"
 
 
 def _cost(model: LinearModel) -> float | None:
-    """The cost of the features in use, by the prices in the file; None if it lacks any of them."""
+    """Cost of the features in use, from the feature costs in the file; None if one is missing."""
     try:
         return make_costs(model.parameters["feature_costs"]).of(model.names)
-    except DAMAGED:
+    except DAMAGE_ERRORS:
         return None
 
 
-def _named(features: Any, model: LinearModel) -> set[str]:
-    """Features by name; those that the file gives by column as far as the model uses them."""
-    given = features if isinstance(features, list) else [features]
-    return {one if isinstance(one, str) else _names_of_columns(model).get(one, "") for one in given}
+def _names_of(features: Any, model: LinearModel) -> set[str]:
+    """Names of features; those that the file gives by column are named if the model uses them."""
+    entries = features if isinstance(features, list) else [features]
+    return {one if isinstance(one, str) else _names_of_columns(model).get(one, "") for one in entries}
 
 
-def _matched(named: set[str], model: LinearModel, known: Sequence[str]) -> set[str]:
-    """Those of the features in use that are named, or that a pattern matches."""
+def _used_features(names: set[str], model: LinearModel, data_names: Sequence[str]) -> set[str]:
+    """Features in use that are named or match a pattern."""
     used = _names_of_columns(model).values()
-    found = [name for one in named if is_pattern(one, known) for name in matching(one, used)]
-    return named.intersection(model.names).union(found)
+    matches = [name for one in names if is_pattern(one, data_names) for name in matching(one, used)]
+    return names.intersection(model.names).union(matches)
 
 
 def _names_of_columns(model: LinearModel) -> dict[int, str]:
-    about = model.preparation.missing.indicators
-    return {term.index: term.name for term in model.terms if term.name not in about}
+    indicators = model.preparation.missing.indicators
+    return {term.index: term.name for term in model.terms if term.name not in indicators}

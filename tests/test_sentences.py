@@ -1,4 +1,4 @@
-"""What came of a choice, in sentences: headline, ties, what a budget costs, what is proven."""
+"""Sentences about a selection and its proof: headline, ties, cost of a budget, optimality."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ranksieve as rs
 from ranksieve.choice.decide import Confidence
 from ranksieve.data.budget import Budget
 from ranksieve.metrics import PROFILES
-from ranksieve.report.choice_words import choice_sentences, family_title, optimality
+from ranksieve.report.sentences import choice_sentences, family_title, optimality
 from tests.conftest import random_dataset
 
 SURE = {
@@ -38,8 +38,8 @@ def chosen(max_features: int | None = None, **sure: float) -> SimpleNamespace:
 
 def test_headline_is_the_held_out_metric_with_its_interval():
     assert choice_sentences(chosen(), "on vali.txt") == [
-        "Held-out NDCG@10 (standard profile): 0.5000, 95 % interval 0.4500 to 0.5500, over 120 queries, "
-        "chosen on vali.txt.",
+        "Held-out NDCG@10: 0.5000 (95 % CI 0.4500 to 0.5500; 120 queries; standard profile).",
+        "Selected on vali.txt.",
         "No other candidate is statistically tied with it.",
     ]
 
@@ -86,21 +86,27 @@ def test_a_ranker_that_made_no_choice_has_no_headline():
 
 
 PROOF = {"objective": 0.25, "relative_gap": 9.2e-7}
-ABOUT = (
-    "within 0.000092 % of the best possible objective: a proof about the weights, not the features or the "
-    "metric."
-)
+BOUND = "no other weights lower the training objective by more than 9.2e-5 %."
+ABOUT = "(This is about the weights, not about the choice of features or the metric.)"
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"alpha": 0.0125}, f"Its training objective at α = 0.0125 is 0.25, {ABOUT}"),
+        ({}, f"Proven: {BOUND} {ABOUT} Training objective 0.25."),
+        ({"alpha": 0.0125}, f"Proven: {BOUND} {ABOUT} Training objective 0.25 at α = 0.0125."),
         (
             {"ridge": 0.002, "features": ["a"]},
-            f"Its training objective of these features with a ridge of 0.002 is 0.25, {ABOUT}",
+            f"Proven: for this feature, {BOUND} {ABOUT} Training objective 0.25 with ridge 0.002.",
         ),
-        ({"features": ["a", "b"]}, f"Its training objective, restricted to 2 features, is 0.25, {ABOUT}"),
+        (
+            {"ridge": 0.002, "features": ["a", "b"]},
+            f"Proven: for these 2 features, {BOUND} {ABOUT} Training objective 0.25 with ridge 0.002.",
+        ),
+        (
+            {"features": ["a", "b"]},
+            f"Proven: for the 2 features it was fitted on, {BOUND} {ABOUT} Training objective 0.25.",
+        ),
     ],
 )
 def test_certificates_say_what_they_prove(more, words):
@@ -108,24 +114,26 @@ def test_certificates_say_what_they_prove(more, words):
 
 
 LIMITED = {"must_have": ["f2"], "must_not": ["f8", 3, "x_*"], "signs": {"f1": "+", "f4": -1.0, "f5": 0}}
-HELD = "lacks f8, column 3 (from 0) and x_* and has the weights f1 ≥ 0 and f4 ≤ 0"
+LIMITS = "excludes f8, column 3 (from 0) and x_* and has weights f1 ≥ 0 and f4 ≤ 0"
 
 
 def test_proofs_name_the_limits_that_they_hold_under():
-    assert f": a proof about the weights of a model that {HELD}, not the" in optimality(PROOF, LIMITED)
-    assert "lacks" not in optimality({"objective": 0.25}, LIMITED), "nothing is proven"
+    sentence = optimality(PROOF, LIMITED)
+    assert f"Proven: no other weights of a model that {LIMITS} lower the training objective" in sentence
+    assert "excludes" not in optimality({"objective": 0.25}, LIMITED), "nothing is proven"
     card = {"kind": "scorecard", "objective": 0.5, "gap": 0.01}
     assert optimality(card, LIMITED).endswith(
-        "weights of these features in a model that has the weights f1 ≥ 0 and f4 ≤ 0."
+        "weights for these features in a model that has weights f1 ≥ 0 and f4 ≤ 0."
     )
     subset = {"kind": "subset", "objective": 0.5, "ridge": 0.1, "relative_gap": 0.0, "max_features": 3,
               "n_features": 45, "max_cost": 5.0}  # fmt: skip
-    assert optimality(subset, LIMITED).endswith(
-        "Proven best: no other set of at most 3 of the 45 features that costs at most 5, holds f2, lacks f8, "
-        "column 3 (from 0) and x_* and has the weights f1 ≥ 0 and f4 ≤ 0 has a lower training objective."
+    assert optimality(subset, LIMITED) == (
+        "Proven best: no other set of at most 3 of the 45 features that costs at most 5, includes f2, "
+        "excludes f8, column 3 (from 0) and x_* and has weights f1 ≥ 0 and f4 ≤ 0 has a lower training "
+        "objective. Training objective 0.5 with ridge 0.1."
     )
     forbidden = optimality(PROOF, {"weights": [1.0, "inf", 2.0]})
-    assert "the weights of a model that lacks column 1 (from 0), not the" in forbidden
+    assert "no other weights of a model that excludes column 1 (from 0) lower the" in forbidden
 
 
 def test_a_set_within_limits_is_not_called_the_best_of_all():
@@ -134,18 +142,26 @@ def test_a_set_within_limits_is_not_called_the_best_of_all():
     model = rs.BestSubset(2, must_not=best.to_model().names).fit(data).to_model()
     assert model.certificate["objective"] > best.objective_
     sentence = optimality(model.certificate, model.parameters)
-    assert f"features that lacks {' and '.join(best.to_model().names)} has a lower" in sentence
+    assert f"features that excludes {' and '.join(best.to_model().names)} has a lower" in sentence
 
 
 def test_no_objective_no_proof():
     assert optimality({}, {}) == ""
-    assert optimality({"objective": 0.25}, {}).endswith(
-        "is 0.25, without a proof of how near the best possible objective it is."
+    assert optimality({"objective": 0.25}, {}) == "Training objective 0.25, without a proof of optimality."
+
+
+def test_gaps_that_are_rounding_error_or_prove_little():
+    assert optimality({"objective": 0.25, "relative_gap": 0.0}, {}).startswith(
+        "Proven: no other weights lower the training objective by more than rounding error."
+    )
+    assert optimality({"objective": 0.25, "relative_gap": 0.37}, {}) == (
+        "Not proven to be close to optimal: other weights may lower the training objective by up to 37 %. "
+        f"{ABOUT} Training objective 0.25."
     )
 
 
 @pytest.mark.parametrize(
-    ("family", "told", "untold"), [("l1", "at α = ", "ridge"), ("forward", "with a ridge of ", "α")]
+    ("family", "told", "untold"), [("l1", "at α = ", "ridge"), ("forward", "with ridge ", "α")]
 )
 def test_the_proof_of_a_family_names_its_own_strength(family, told, untold):
     data = random_dataset(seed=3, n_queries=20, n_features=5)

@@ -1,0 +1,158 @@
+"""Sentences about a selection and its proof: held-out metric, budget, ties, optimality of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ranksieve.choice.decide import Choice
+from ranksieve.report.page import (
+    OPTIMAL_GAP,
+    USELESS_GAP,
+    certificate,
+    metric_sentence,
+    metric_text,
+    metric_title,
+    percent,
+    plural,
+    signed,
+)
+from ranksieve.report.subset_page import FOLD_SETS, limit_clauses, subset_sentence, that_clause
+
+SELECTION_FREQUENCY = (
+    "share of bootstrap samples of the held-out queries whose best candidate uses the feature "
+    "(models are not refitted)."
+)
+FAMILY_TITLES = {
+    "l1": "ℓ1",
+    "log": "log penalty",
+    "forward": "forward selection",
+    "refitted": "ℓ1, refitted without ℓ1",
+    "subset": "best subset",
+}
+ABOUT_WEIGHTS = "(This is about the weights, not about the choice of features or the metric.)"
+
+
+def family_title(label: str) -> str:
+    """Display name of a family of models: "l1 × cost^0.5" becomes "ℓ1 × cost^0.5"."""
+    name, space, rest = label.partition(" ")
+    return FAMILY_TITLES.get(name, name) + space + rest
+
+
+def choice_of(ranker: Any) -> Choice | None:
+    """The choice of a ranker; None if it does not select models."""
+    return ranker.choice_ if ranker is not None and ranker.can("valid") else None
+
+
+def choice_sentences(ranker: Any, selected_on: str) -> list[str]:
+    """Held-out metric of a fitted ranker, what it was selected on, the cost of the budget, and ties.
+
+    ``selected_on`` follows "Selected", such as "on vali.txt"; empty if unknown.
+    """
+    choice = choice_of(ranker)
+    if choice is None:
+        return []
+    confidence, by, alone = choice.confidence, choice.validation, choice.n_candidates == 1
+    metric, queries = metric_title(by.metric), plural(confidence.n_queries, "query", "queries")
+    interval = (confidence.mean, confidence.low, confidence.high)
+    sentences = [metric_sentence(f"Held-out {metric}", interval, queries, by.profile.name)]
+    if selected_on:
+        sentences.append(f"{'Measured' if alone else 'Selected'} {selected_on}.")
+    if choice.family.label.startswith("subset") and ranker.n_folds_ > 1:
+        sentences.append(FOLD_SETS)
+    if confidence.best_features != len(ranker.support_) and confidence.loss != 0:
+        sentences.append(_best(confidence, metric))
+    if not alone:
+        sentences.append(_tied(confidence))
+    if getattr(ranker, "refit_on", "train") == "all" and "valid" in ranker.to_model().data:
+        sentences.append("The weights were then refitted to the training and validation data together.")
+    return sentences
+
+
+def _best(confidence: Any, metric: str) -> str:
+    """The best candidate; only a fit without a budget shows what that would select."""
+    sign, side = (1.0, "higher") if confidence.loss > 0 else (-1.0, "lower")
+    ends = sorted((sign * confidence.loss_low, sign * confidence.loss_high))
+    low, high = (signed(end).removeprefix("+") for end in ends)
+    beyond, note = "", ""
+    if confidence.best_is_beyond:
+        beyond, note = " beyond the budget", "; a fit without a budget may find a better one"
+    return (
+        f"Best candidate{beyond}: {plural(confidence.best_features, 'feature')}, {metric} "
+        f"{metric_text(confidence.mean + confidence.loss)} ({metric_text(sign * confidence.loss)} {side}, "
+        f"95 % CI {low} to {high}){note}."
+    )
+
+
+def _tied(confidence: Any) -> str:
+    if confidence.n_tied == 0:
+        return "No other candidate is statistically tied with it."
+    others = plural(confidence.n_tied, "other candidate is", "other candidates are")
+    smallest = plural(confidence.fewest_tied, "feature")
+    return f"{others} statistically tied with it; the smallest uses {smallest}."
+
+
+def optimality(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """What a model's certificate proves, and what it does not prove; empty without an objective.
+
+    ``parameters`` of the model state the limits that the proof holds under.
+    """
+    if "objective" not in proof:
+        return ""
+    return PROOF_SENTENCES.get(proof.get("kind", ""), _proof_of_weights)(proof, parameters)
+
+
+def _proof_of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """A bound on how much other weights of the same features can lower the objective."""
+    if "relative_gap" not in proof:
+        return f"{_objective(proof)}, {certificate(None)}."
+    limits = limit_clauses({name: parameters.get(name) for name in WEIGHT_LIMITS})
+    weights = f"other weights{f' of a model{that_clause(limits)}' if limits else ''}"
+    features, gap = _features(proof), proof["relative_gap"]
+    if gap > USELESS_GAP:
+        bound = f"{features}{weights} may lower the training objective by up to {percent(gap)}"
+        return f"Not proven to be close to optimal: {bound}. {ABOUT_WEIGHTS} {_objective(proof)}."
+    most = "rounding error" if gap <= OPTIMAL_GAP else percent(gap)
+    bound = f"Proven: {features}no {weights} lower the training objective by more than {most}."
+    return f"{bound} {ABOUT_WEIGHTS} {_objective(proof)}."
+
+
+def _features(proof: Mapping[str, Any]) -> str:
+    if "features" not in proof:
+        return "for these features, " if "ridge" in proof else ""
+    count = len(proof["features"])
+    if "ridge" in proof:  # fitted on the features in use
+        return "for this feature, " if count == 1 else f"for these {count} features, "
+    return f"for the {plural(count, 'feature')} it was fitted on, "
+
+
+def _objective(proof: Mapping[str, Any]) -> str:
+    """``Training objective 0.33655 with ridge 0.0003464``."""
+    alpha = f" at α = {proof['alpha']:.4g}" if "alpha" in proof and "ridge" not in proof else ""
+    ridge = f" with ridge {proof['ridge']:.4g}" if "ridge" in proof else ""
+    return f"Training objective {proof['objective']:.6g}{alpha}{ridge}"
+
+
+def _proof_of_card(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """A bound on the distance from the best real-valued weights."""
+    least = proof["objective"] - proof["gap"]
+    above = percent(proof["gap"] / least) if least > 0 else f"{proof['gap']:.2g}"
+    limits = limit_clauses({"signs": parameters.get("signs")})
+    model = f" in a model{that_clause(limits)}" if limits else ""
+    return (
+        f"Proven: the training objective, {proof['objective']:.6g}, is at most {above} above that of the "
+        f"best real-valued weights for these features{model}."
+    )
+
+
+def _proof_of_set(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    return f"{subset_sentence(proof, parameters)} {_objective(proof)}."
+
+
+WEIGHT_LIMITS = (
+    "must_not",
+    "weights",
+    "signs",
+)  # not must_have: it lifts the ℓ1 penalty and forbids no weight
+ProofSentence = Callable[[Mapping[str, Any], Mapping[str, Any]], str]
+PROOF_SENTENCES: dict[str, ProofSentence] = {"scorecard": _proof_of_card, "subset": _proof_of_set}
