@@ -116,7 +116,7 @@ def test_lightgbm_reads_the_text_of_the_file(tree_file):
 
 def test_words():
     model = BoostedModel((Feature("a", 0),), 1, Steps((0,), (0.5,), (2.0,)), method="RankBoost")
-    assert model.ensemble.words == "1 step"
+    assert model.ensemble.size_text == "1 step"
     assert model.predict(np.array([[0.5], [0.6]])).tolist() == [0.0, 2.0]
 
 
@@ -218,7 +218,7 @@ def test_a_text_cut_anywhere_is_refused_or_the_same(tree_file):
         ({"inputs": [0], "thresholds": [0.5]}, "weights"),
         ({"inputs": [0], "thresholds": [0.5], "weights": []}, "0 weights"),
         ({"inputs": [0.5], "thresholds": [0.5], "weights": [1.0]}, "inputs[0]: expected 'int'"),
-        ({"inputs": [3], "thresholds": [0.5], "weights": [1.0]}, "feature 3"),
+        ({"inputs": [3], "thresholds": [0.5], "weights": [1.0]}, "input outside"),
     ],
 )
 def test_damaged_steps(content, word):

@@ -939,7 +939,7 @@ def test_warnings_are_one_line(here):
     result = run("fit", "d.txt", "--profile", "letor", "-o", "m.json")
     blind, alone = result.stderr.splitlines()
     assert blind.startswith("ranksieve: warning: ndcg@10 (letor profile) is 0 for every candidate")
-    assert alone.startswith("ranksieve: warning: only one query has documents of different labels")
+    assert alone.startswith("ranksieve: warning: only one query has documents with different labels")
 
 
 @pytest.mark.full

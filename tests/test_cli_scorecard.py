@@ -140,7 +140,7 @@ def test_refusals(home):
     made()
     again = refused("scorecard", "card.json", "train.txt", "-o", "other.json")
     assert again.facts[0] == "model"
-    assert again.startswith("making a card of card.json: ")
+    assert again.startswith("making a scorecard of card.json: ")
     put(home / "trees.txt", TREES)
     trees = refused("scorecard", "trees.txt", "train.txt", "-o", "other.json")
     assert "LambdaMART" in trees.reason

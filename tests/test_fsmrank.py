@@ -411,7 +411,7 @@ def test_an_unbounded_problem_is_named():
     A = np.eye(6) - 3.0
     with refused_data() as info:
         FSMRank(1e-3, 10.0, similarity=A, form="signed", psd="ignore").fit(data_of())
-    assert "without bound" in info.value.reason
+    assert "unbounded below" in info.value.reason
 
 
 def test_default_measures_never_warn_with_more_features_than_documents():

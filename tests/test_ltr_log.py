@@ -147,7 +147,7 @@ def test_missing_values_follow_the_policy(log):
     ("value", "words"),
     [
         (RAMBO, "the response does not name its query"),
-        ({"qid": "1", "error": {"reason": "gone"}}, "the engine answered with an error"),
+        ({"qid": "1", "error": {"reason": "gone"}}, "the search engine returned an error"),
         ({"qid": "1", "hits": {}}, "hits.hits"),
         ({"qid": "1", "hits": [{"_score": 1}]}, "hits.hits"),
         ({"qid": "1", "hits": [{"_id": "7"}]}, "document 7: has no fields._ltrlog"),

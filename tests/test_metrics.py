@@ -498,7 +498,7 @@ def test_label_above_the_scale_of_err():
     assert "mslr" in info.value.reason
     with refused_data() as info:
         one("err@10", [0.0, 9.0], profile="standard")
-    assert "up to 4" in info.value.reason
+    assert "at most 4" in info.value.reason
     assert one("err@10", [3.0], profile=replace(PROFILES["letor"], max_label=3.0)) == pytest.approx(7 / 8)
 
 

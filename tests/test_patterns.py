@@ -124,7 +124,7 @@ def test_a_fit_by_pattern_equals_one_by_name_and_can_be_verified(shop):
     )
     budget = next(v for v in verify(broken, shop, refit=False).verdicts if v.claim == "budget")
     assert budget.holds is False
-    assert "other signs than asked for" in budget.words
+    assert "wrong signs" in budget.words
     assert "of must_not" in budget.words
 
 

@@ -126,7 +126,7 @@ def test_a_ranker_and_a_pipeline_of_nothing_else_give_the_same_model():
         ([FunctionTransformer(np.abs)], ("functiontransformer__func", np.abs)),
         (
             [ColumnTransformer([("a", StandardScaler(), [0]), ("b", RobustScaler(), [0])])],
-            "bm25 more than once",
+            "bm25 to the ranker more than once",
         ),
         ([ColumnTransformer([("a", SimpleImputer(), ["bm25"])], remainder="passthrough")], "imputes"),
     ],

@@ -343,7 +343,7 @@ def first(content):
     [
         (lambda c: c["terms"][0].update(weight=1.25), "1.25"),
         (lambda c: c["card"]["points"].popitem(), "units="),
-        (lambda c: (c["card"]["points"].popitem(), c["card"]["units"].popitem()), "the model's features"),
+        (lambda c: (c["card"]["points"].popitem(), c["card"]["units"].popitem()), "different features"),
         (lambda c: c["card"]["points"].update({first(c): 0}), "points=0"),
         (lambda c: c["card"]["points"].update({first(c): 1.5}), "card.points[...]: expected 'int'"),
         (lambda c: c["card"]["points"].update({first(c): 10}), "points=10"),

@@ -230,7 +230,7 @@ def test_validation_data_that_are_training_data_are_named(train):
 
 
 def test_a_query_alone_cannot_be_held_out(train):
-    with pytest.warns(UserWarning, match="only one query has documents of different labels"):
+    with pytest.warns(UserWarning, match="only one query has documents with different labels"):
         fitted = SparseRanker(metric="map").fit(train.select_queries(np.arange(1)))
     assert fitted.n_folds_ == 0
 

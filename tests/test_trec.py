@@ -186,10 +186,10 @@ def test_query_ids_that_are_no_own_word_are_refused(tmp_path, ids):
         ("run", "1 Q0 a 1 0.5 tag\n1 Q0 b 2\n", 2, "4 columns"),
         ("run", "1 Q0 a 1 high tag\n", 1, "score is 'high'"),
         ("run", "1 Q0 a 1 nan tag\n", 1, "score is 'nan'"),
-        ("run", "1 Q0 a 1 1 t\n\n1 Q0 a 2 0 t\n", 3, "second result of a"),
+        ("run", "1 Q0 a 1 1 t\n\n1 Q0 a 2 0 t\n", 3, "second result for document a"),
         ("run", "\n \n", None, "no result"),
         ("qrels", "1 0 a\n", 1, "3 columns"),
-        ("qrels", "1 0 a 1\n1 0 a 1\n", 2, "second judgement of a"),
+        ("qrels", "1 0 a 1\n1 0 a 1\n", 2, "second judgement for document a"),
     ],
 )
 def test_bad_files(tmp_path, read, text, line, word):
@@ -238,7 +238,7 @@ def test_judgements_in_any_form(tmp_path, form):
         ("query,doc,grade\n", None, "no judgement"),
         ("query,doc,grade\n1,a,1\n" + "x" * 200_000 + ",b,1\n", 3, "CSV"),
         ("4 qid:1 # 7\n3 qid:1\n", 2, "'3 qid:1'"),
-        ("4 qid:1 # 7\n3 qid:1 # 7\n", 2, "second judgement of 7"),
+        ("4 qid:1 # 7\n3 qid:1 # 7\n", 2, "second judgement for document 7"),
     ],
 )
 def test_bad_judgements(tmp_path, text, line, word):

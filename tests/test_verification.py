@@ -461,7 +461,7 @@ def test_an_unknown_kind_of_certificate(model, halves):
     unknown = replace(model, certificate={"kind": "of another release", "sets": [["f1"], ["f2"]]})
     found = rs.verify(unknown, *halves).verdicts[2]
     assert found == Verdict(
-        "of another release", False, "this release does not know certificates of kind 'of another release'"
+        "of another release", False, "this release does not support certificates of kind 'of another release'"
     )
 
 
@@ -550,7 +550,9 @@ def test_nothing_is_known_of_data_that_came_piece_by_piece(train):
 def test_another_release_is_mentioned(model, halves):
     older = replace(model, version="0.0.9")
     found = rs.verify(older, *halves)
-    assert found.note == f"ranksieve 0.0.9 wrote the file; this is {rs.__version__}, whose fits may differ."
+    assert found.note == (
+        f"The file was written by ranksieve 0.0.9; this is {rs.__version__}, whose fits may differ."
+    )
     assert all(one.holds for one in found.verdicts)
 
 

@@ -362,7 +362,7 @@ def test_fit_verify_and_scorecard_weigh(home, data):
     }
     assert "All 4 claims hold" in run("verify", "model.json", "train.parquet", *WEIGHED).stdout
     quick_look = run("verify", "model.json", "train.parquet", *WEIGHED[:2], "--quick", code=1)
-    assert "give --query-weights" in quick_look.stdout
+    assert "pass --query-weights" in quick_look.stdout
     run("scorecard", "model.json", "train.parquet", *WEIGHED, "-o", "card.json")
     assert "claims hold" in run("verify", "card.json", "train.parquet", *WEIGHED).stdout
 
