@@ -45,6 +45,11 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@! grep -rnE $(ODD) src papers benchmarks README.md CONTRIBUTING.md docs/architecture.md \
+	  --include=*.py --include=*.pyi --include=*.md --include=*.j2 --include=*.js --exclude-dir=results
+
+# Wordings that cannot be right (CONTRIBUTING.md, English).
+ODD := "take long to load|with a word|is no [a-z]+ (of|that|which) |[Oo]f equals|what is no |[Ss]ay it when|was told"
 
 # What runs on a GPU: on the GPU of this machine, or without one by Triton's interpreter on small data.
 test-gpu: $(GPU_READY)

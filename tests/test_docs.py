@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 import warnings
 
 import pytest
@@ -154,3 +155,24 @@ def test_the_page_of_a_method_is_current(name):
     assert "## When to use it" in text
     with example_folder():
         assert alike(method_page(name, text), text), "run make docs"
+
+
+def test_the_map_is_the_import_contract():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    (first, *_) = re.findall(r"```\n(.*?)\n```", page, re.S)
+    drawn = [line.split("  ")[0].split(", ") for line in first.splitlines()]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = [one["layers"] for one in contracts if one["type"] == "layers"]
+    assert drawn == [[name.removeprefix("ranksieve.") for name in re.split(r" [|:] ", one)] for one in layers]
+
+
+def test_the_names_of_the_architecture_page_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    places = re.findall(r"`([\w/]+\.py)(?::([\w.]+))?`", page)
+    assert len(places) > 40
+    for file, names in places:
+        roots = [ROOT / "src" / "ranksieve", ROOT, ROOT / "tests" / "contracts"]
+        (text,) = [(root / file).read_text() for root in roots if (root / file).is_file()] or [""]
+        assert text or "NAME" in file, file
+        for name in filter(None, names.split(".")):
+            assert re.search(rf"\b(def|class) {name}\b", text), f"{file}:{names}"
