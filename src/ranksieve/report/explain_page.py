@@ -93,7 +93,7 @@ def _example(model: LinearModel, card: Card, data: Dataset) -> str:
         product = f"{signed(card.points[name], 0)} × {value} ÷ {card.units[name]:g}"
         rows.append([name, product, signed(query.contributions[0, index[name]])])
     rows.append(["score", "", signed(query.scores[0])])
-    return f"For example {full_document_name(data, int(query.rows[0]))}:\n{_aligned(rows)}"
+    return f"Example: {full_document_name(data, int(query.rows[0]))}:\n{_aligned(rows)}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
