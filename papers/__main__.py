@@ -1,4 +1,4 @@
-"""The papers' experiments: on LETOR into docs/results.md, or on other folds into a folder and a page.
+"""Run the papers' experiments: on LETOR, to write docs/results.md, or on other data.
 
 python -m papers                                    # make results: hours
 python -m papers bench LETOR -o results --studies all
@@ -22,12 +22,11 @@ from ranksieve.experiment.benching import DEFAULT_METHODS
 from ranksieve.experiment.tables import markdown, unfinished_messages, write_tables
 
 SHOWN_TABLES = ("accuracy", "significance", "times")
-STUDY_WORDS: dict[str, bool | str] = {"own": True, "none": False, "all": "all"}
+STUDY_OPTIONS: dict[str, bool | str] = {"own": True, "none": False, "all": "all"}
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Run what the command line asks for."""
-    options = _parser().parse_args(words)
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
     try:
         options.run(options)
     except (DataError, ParameterError, OSError) as error:
@@ -38,30 +37,34 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m papers", description=(__doc__ or "").partition("\n")[0])
     parser.set_defaults(run=lambda options: make_results())
     commands = parser.add_subparsers(title="commands")
-    one = commands.add_parser("bench", help="methods and studies on folds")
-    one.set_defaults(run=_bench)
-    one.add_argument("root", metavar="ROOT", help="LETOR collections, one of them, or a data file")
-    one.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder of results")
-    one.add_argument("--methods", metavar="A,B,…", help="methods or variants, or all; default the papers'")
-    one.add_argument(
+    run = commands.add_parser("bench", help="run methods and studies on folds")
+    run.set_defaults(run=_bench)
+    run.add_argument("root", metavar="ROOT", help="folder of LETOR collections, one collection, or data file")
+    run.add_argument("-o", "--output", required=True, metavar="DIR", help="results folder")
+    run.add_argument(
+        "--methods", metavar="A,B,…", help="methods or variants, or all; default: as ranksieve bench"
+    )
+    run.add_argument(
         "--studies", default="own", metavar="A,B,…",
-        help="own (of any data, and of the papers of these methods), all (also timings on synthetic "
-        f"stand-ins), none, or names: {', '.join(STUDIES)}",
+        help="own (default: studies for any data, and those of the papers of these methods), all (also times "
+        f"on synthetic stand-ins), none, or names: {', '.join(STUDIES)}",
     )  # fmt: skip
-    one.add_argument("--data", metavar="A,B,…", help="collections of ROOT; default all")
-    one.add_argument("--grid", default="paper", choices=("paper", "fast"))
+    run.add_argument("--data", metavar="A,B,…", help="collections in ROOT to use; default: all")
+    run.add_argument("--grid", default="paper", choices=("paper", "fast"))
     for name in ("select", "profile"):
-        one.add_argument(f"--{name}", metavar="NAME", help="as ranksieve bench")
+        run.add_argument(f"--{name}", metavar="NAME", help="as in ranksieve bench")
     for name in ("normalise", "missing"):
-        one.add_argument(f"--{name}", default="auto", metavar="NAME", help="as ranksieve bench")
-    one.add_argument("--seeds", type=int, metavar="N", help="runs of a method that draws")
-    one.add_argument("--jobs", type=int, metavar="N", help="processes; default one for each core")
-    two = commands.add_parser("report", help="a folder of results as a page or as tables")
-    two.set_defaults(run=_report)
-    two.add_argument("folder", metavar="DIR", help="the folder of results")
-    two.add_argument("-o", "--output", required=True, metavar="FILE", help=".html, .md, .tex, .csv or .json")
-    for command in (one, two):
-        command.add_argument("--baseline", metavar="METHOD", help="what the others are compared with")
+        run.add_argument(f"--{name}", default="auto", metavar="NAME", help="as in ranksieve bench")
+    run.add_argument("--seeds", type=int, metavar="N", help="runs of a randomised method")
+    run.add_argument("--jobs", type=int, metavar="N", help="processes; default: one per core")
+    report = commands.add_parser("report", help="write the page or the tables of a results folder")
+    report.set_defaults(run=_report)
+    report.add_argument("folder", metavar="DIR", help="results folder")
+    report.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help=".html, .md, .tex, .csv or .json"
+    )
+    for command in (run, report):
+        command.add_argument("--baseline", metavar="METHOD", help="method to compare the others with")
     return parser
 
 
@@ -71,7 +74,7 @@ def _bench(options: argparse.Namespace) -> None:
         options.root,
         "all" if options.methods == "all" else methods,
         out=options.output,
-        studies=STUDY_WORDS.get(options.studies, _names(options.studies)),
+        studies=STUDY_OPTIONS.get(options.studies, _names(options.studies)),
         data_sets=_names(options.data) or None,
         grid=options.grid,
         select=options.select,
@@ -84,7 +87,10 @@ def _bench(options: argparse.Namespace) -> None:
     )
     tables = tables_with_studies(results, options.baseline)
     print(markdown([table for table in tables if table.rows and table.name in SHOWN_TABLES]))
-    print(f"All results are in {options.output}; a page: python -m papers report {options.output} -o FILE")
+    print(
+        f"Results are in {options.output}. To write the page: "
+        f"python -m papers report {options.output} -o report.html"
+    )
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -93,8 +99,8 @@ def _report(options: argparse.Namespace) -> None:
         write_page(results, options.output, options.baseline)
     else:
         write_tables(tables_with_studies(results, options.baseline), options.output)
-    for sentence in unfinished_messages(results):
-        print(f"warning: {sentence}", file=sys.stderr)
+    for message in unfinished_messages(results):
+        print(f"warning: {message}", file=sys.stderr)
     print(f"Wrote {options.output}.")
 
 

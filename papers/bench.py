@@ -1,4 +1,4 @@
-"""The papers' experiments: bench with their studies, their variants of methods and their conventions."""
+"""Experiments of the papers: ``bench`` with their studies, variants of methods and metric conventions."""
 
 from __future__ import annotations
 
@@ -54,61 +54,64 @@ def bench(
     n_jobs: int = 1,
     **options: Any,
 ) -> Reproduction:
-    """:func:`ranksieve.bench` with the papers' studies, and with VARIANTS among the names of methods.
+    """Call :func:`ranksieve.bench` with the studies of the papers; ``methods`` may also name VARIANTS.
 
     Parameters
     ----------
     studies : bool, "all" or sequence of str
-        True: what the pictures show of any data (single features, paths, solvers) and the further experiments
-        of the papers whose methods are run; names of STUDIES: these; "all": every one, and ``stand_ins``,
-        timings on synthetic data with the shapes of other collections.
+        True: the studies that apply to any data (single features, paths, solvers), and those of the papers
+        that introduce ``methods``. Names of STUDIES: only these. "all": all of them and ``stand_ins``, which
+        measures times on synthetic data with the shapes of other collections. False: none.
     """
-    known = methods if isinstance(methods, Mapping) else {**METHODS, **VARIANTS}
+    table = methods if isinstance(methods, Mapping) else {**METHODS, **VARIANTS}
     names = METHODS if methods == "all" else methods
-    chosen = {name: lookup(known, name, "methods", METHOD_HINTS) for name in names}
-    wanted, folder = wanted_studies(studies, chosen), Path(out).absolute()
-    collections = list(stand_ins.SHAPES) if STAND_INS_STUDY in wanted else []
+    chosen = {name: lookup(table, name, "methods", METHOD_HINTS) for name in names}
+    selected, folder = select_studies(studies, chosen), Path(out).absolute()
+    collections = list(stand_ins.SHAPES) if STAND_INS_STUDY in selected else []
     for name in collections:
         stand_ins.check_stand_in(folder, name)
-    measures: dict[str, Study] = {name: study for name, study in STUDIES.items() if name in wanted}
+    measures: dict[str, Study] = {name: study for name, study in STUDIES.items() if name in selected}
     measures |= {PREFIX + name: ChoiceStudy(name, method, OTHER_PROFILES) for name, method in chosen.items()}
     experiment.bench(source, chosen, out=out, n_jobs=n_jobs, **options)
-    experiment.bench(source, chosen, out=out, studies=measures, n_jobs=n_jobs, **options)  # on these fits
+    # A second call, because a ChoiceStudy needs the finished fits.
+    experiment.bench(source, chosen, out=out, studies=measures, n_jobs=n_jobs, **options)
     Parallel(n_jobs=n_jobs)(delayed(_run_stand_in)(folder, name, n_jobs > 1) for name in collections)
     return load_results(out)
 
 
-def _run_stand_in(folder: Path, name: str, alone: bool) -> None:
-    with use_threads(1) if alone else nullcontext(), while_doing(f"stand-in for {name}"):
+def _run_stand_in(folder: Path, name: str, one_thread: bool) -> None:
+    with use_threads(1) if one_thread else nullcontext(), while_doing(f"stand-in for {name}"):
         stand_ins.run_stand_in(folder, name)
 
 
-def wanted_studies(asked: bool | str | Sequence[str], methods: Collection[str]) -> list[str]:
-    """The names of the studies asked for.
-
-    True: those about the data, and those about the methods at hand. "all": every one, and the stand-ins.
-    """
-    if isinstance(asked, bool):
-        own = [name for name, one in STUDIES.items() if not one.methods or set(one.methods) & set(methods)]
-        return own if asked else []
-    known = {name: name for name in (*STUDIES, STAND_INS_STUDY)}
-    return list(known) if asked == "all" else [lookup(known, name, "studies") for name in asked]
+def select_studies(studies: bool | str | Sequence[str], methods: Collection[str]) -> list[str]:
+    """The names of the studies for the argument ``studies`` of :func:`bench`."""
+    if isinstance(studies, bool):
+        applicable = [
+            name for name, study in STUDIES.items() if not study.methods or set(study.methods) & set(methods)
+        ]
+        return applicable if studies else []
+    names = {name: name for name in (*STUDIES, STAND_INS_STUDY)}
+    return list(names) if studies == "all" else [lookup(names, name, "studies") for name in studies]
 
 
 def load_results(folder: str | os.PathLike[str]) -> Reproduction:
-    """:func:`ranksieve.load_results`, with variants apart from methods: tables show only their numbers."""
+    """Call :func:`ranksieve.load_results` and separate the variants from the methods.
+
+    Variants are only shown in the comparison with published numbers.
+    """
     results = experiment.load_results(folder)
     data_sets = {name: paper_results(data, list(VARIANTS)) for name, data in results.data_sets.items()}
     return Reproduction(results.folder, data_sets, results.unfinished)
 
 
 def tables_with_studies(results: Reproduction, baseline: str | None = None) -> list[ResultTable]:
-    """Every table: of the methods on each data set, of the claims, of the studies, of the stand-ins."""
-    return [*all_tables(results, baseline, TABLES), *claims_tables(results), *studies_of(results)]
+    """All tables: methods on each data set, claims, studies, stand-ins."""
+    return [*all_tables(results, baseline, TABLES), *claims_tables(results), *all_study_tables(results)]
 
 
-def studies_of(results: Reproduction) -> list[ResultTable]:
-    """The tables of the studies alone."""
+def all_study_tables(results: Reproduction) -> list[ResultTable]:
+    """The tables of the studies on all data sets, and of the stand-ins."""
     tables = [table for data_set in results.data_sets.values() for table in study_tables(data_set)]
-    drawn = stand_ins.stand_in_table(results.folder)
-    return tables if drawn is None else [*tables, drawn]
+    stand_ins_table = stand_ins.stand_in_table(results.folder)
+    return tables if stand_ins_table is None else [*tables, stand_ins_table]

@@ -1,4 +1,4 @@
-"""The page of results with the papers' parts: published numbers, claims, studies, paths, pictures."""
+"""The results page, extended with published numbers, claims, studies, paths and pictures of the papers."""
 
 from __future__ import annotations
 
@@ -35,51 +35,51 @@ STABILITY = Column(
     "stability",
     "stability",
     percent_text,
-    "Share of all points of the folds' certified paths that use it: the earlier it enters and the "
-    "longer it stays, the larger.",
+    "Share of the points on the certified paths of all folds that use the feature: larger if it enters "
+    "early and stays.",
 )
 STRENGTH = Column("strength", "alone, NDCG@10", metric_text, "Test NDCG@10 of ranking by this feature alone.")
 
 
 def write_page(results: Reproduction, path: str | os.PathLike[str], baseline: str | None = None) -> None:
-    """Write the page of a folder of results, whole or not at all; ``results`` as papers.bench loads them."""
+    """Write the page of ``results``, loaded by :func:`papers.bench.load_results`, atomically."""
     write_content(page_content(results, baseline), path)
 
 
 def page_content(results: Reproduction, baseline: str | None = None) -> ResultsContent:
-    """The content of the page; ``baseline`` names a method, default the best dense one of each data set."""
+    """The content of the page; ``baseline``: a method, by default the best dense one of each data set."""
     content, styles = build_results_content(results, baseline), styles_of(results)
-    given = baselines_by_data_set(results, baseline)
-    drawn = stand_in_table(results.folder)
+    baselines = baselines_by_data_set(results, baseline)
+    stand_ins = stand_in_table(results.folder)
     return replace(
         content,
         data_sets=[
-            _with_papers(data, results.data_sets[data.name], given[data.name], styles)
+            _add_paper_parts(data, results.data_sets[data.name], baselines[data.name], styles)
             for data in content.data_sets
         ],
-        tables=[] if drawn is None else [drawn],
+        tables=[] if stand_ins is None else [stand_ins],
         overviews=render_pictures(OVERVIEWS, results, styles),
     )
 
 
-def _with_papers(
-    content: DataSetContent, results: PaperResults, given: str | None, styles: Styles
+def _add_paper_parts(
+    content: DataSetContent, results: PaperResults, requested_baseline: str | None, styles: Styles
 ) -> DataSetContent:
-    baseline = choose_baseline(results, given)
+    baseline = choose_baseline(results, requested_baseline)
     studies = [table for table in (claims_table(results), *study_tables(results)) if table.rows]
     section = Section("studies", "experiments", "The papers' experiments", studies)
     return replace(
         content,
         tables=[table for build in TABLES if (table := build(results, baseline)).rows],
-        features=features_of(results, content.method, _further_columns(results)),
+        features=features_of(results, content.method, _feature_columns(results)),
         explorers=_explorers(results),
         pictures=render_pictures(PICTURES, results, {name: styles[name] for name in results.methods}),
         sections=[section] if studies else [],
     )
 
 
-def _further_columns(results: PaperResults) -> list[tuple[Column, FloatArray]]:
-    """How long the paths use each feature, and how well it ranks alone."""
+def _feature_columns(results: PaperResults) -> list[tuple[Column, FloatArray]]:
+    """Additional columns of the feature table: STABILITY and STRENGTH."""
     columns = []
     points = [point for study in results.studies if "path" in study for point in study["path"]["weights"]]
     if points:
@@ -92,7 +92,7 @@ def _further_columns(results: PaperResults) -> list[tuple[Column, FloatArray]]:
 
 
 def _explorers(results: PaperResults) -> list[dict[str, Any]]:
-    """One per fold that has its path."""
+    """One path explorer per fold with a stored path."""
     explorers = []
     for number, study in enumerate(results.studies, start=1):
         if "path" in study:
@@ -103,7 +103,7 @@ def _explorers(results: PaperResults) -> list[dict[str, Any]]:
 
 
 def curves_of_study(path: Mapping[str, Any], names: Sequence[str], metric: str, label: str) -> Curves:
-    """The path of one fold as results hold it. Chosen: the best on validation, of equals the sparsest."""
+    """The stored path of one fold. Selected: the best point on validation data, ties: the sparsest."""
     coefs = np.array([[point.get(name, 0.0) for name in names] for point in path["weights"]])
     validation, used = path["validation"][metric], np.asarray(path["n_nonzero"])
     mean = np.where(used > 0, validation["mean"], -np.inf)

@@ -1,4 +1,4 @@
-"""The numbers that the papers print, by our names of methods and metrics; methods that they print apart."""
+"""The published numbers under our names of methods and metrics, and variants of methods in the papers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ranksieve import rankers as e
 from ranksieve.experiment import tables as cells
 from ranksieve.methods import METHODS, Method, decades, parameter_grid
 
-# How the papers write the methods of our table; a name that is not here has no counterpart.
+# Our names for the methods in the papers; other methods have no counterpart here.
 NAMES = {
     "FenchelRank": "fenchelrank",
     "FSMRank": "fsmrank",
@@ -52,33 +52,36 @@ NAMES = {
     **{f"Sparse CS ListMLE@{k}": f"sparselistmle@{k}" for k in (1, 3, 5, 8)},
     **{f"CS ListMLE@{k}": f"cslistmle@{k}" for k in (1, 3, 5)},
 }
-MEANT = {("SparseCSListMLE", "5", "Sparse CS ListMLE"): "sparselistmle@1"}  # so its section 4.6 says
-NO_COUNTERPART = {  # by paper and metric as written: why nothing of ours can stand beside it
-    ("SparseCSListMLE", "lambda"): "the λ chosen in a fold, but the paper dealt its folds anew",
+# By paper, table and published name: table 5 is about k = 1, according to section 4.6.
+CORRECTED_NAMES = {("SparseCSListMLE", "5", "Sparse CS ListMLE"): "sparselistmle@1"}
+NO_COUNTERPART = {  # by paper and published metric: the reason
+    ("SparseCSListMLE", "lambda"): "the λ selected in a fold; the paper uses its own split into folds",
     ("FenchelRank", "r"): "a radius matched to another method for a table of times, not a result",
     ("FenchelRank", "C"): "a parameter fixed for a table of times, not a result",
-    ("NonconvexRankSVM", "MAP relative loss %"): "a share of a mean that the paper does not print",
-    ("NonconvexRankSVM", "N@10 relative loss %"): "a share of a mean that the paper does not print",
+    ("NonconvexRankSVM", "MAP relative loss %"): "relative to a mean that is not published",
+    ("NonconvexRankSVM", "N@10 relative loss %"): "relative to a mean that is not published",
 }
 METRIC_NAMES = {"MAP": "map", "sparsity": "sparsity", "seconds": "seconds"}
 PAIR = re.compile(r"(.+) vs (.+)")
 
-# Methods as a paper prints them apart: a number of features, a part of the objective, another NDCG@k.
+# Variants of methods with numbers of their own: number of features, part of the objective, k of NDCG@k.
 _FS_RANK, _FSM_RANK = METHODS["fsrank"], METHODS["fsmrank"]
 IMPORTANCE_WEIGHTS = decades(-0.5, -5, 4)
-"""λ2 in quarters of a decade: on half decades what importance brings is lost."""
+"""λ2 in quarters of a decade; on half decades the gain from importance is lost."""
 _WITHOUT_SIMILARITY = parameter_grid(similarity_weight=[0.0], alpha=IMPORTANCE_WEIGHTS)
 _SPARSE, _DENSE = METHODS["sparselistmle"], METHODS["cslistmle"]
 
 
-def _where(method: Method, **fixed: Any) -> Sequence[Mapping[str, Any]]:
-    """The points of a method's grid that have these values."""
+def _points_with(method: Method, **fixed: Any) -> Sequence[Mapping[str, Any]]:
+    """The points of a method's grid with these values."""
     return [point for point in method.grid if fixed.items() <= point.items()]
 
 
 VARIANTS: dict[str, Method] = {
     **{
-        f"fsrank-k{k}": replace(_FS_RANK, title=f"FS-Rank, k = {k}", grid=_where(_FS_RANK, max_features=k))
+        f"fsrank-k{k}": replace(
+            _FS_RANK, title=f"FS-Rank, k = {k}", grid=_points_with(_FS_RANK, max_features=k)
+        )
         for k in (5, 10, 15, 20, 25)
     },
     "fsmrank-importance": replace(
@@ -102,13 +105,13 @@ VARIANTS: dict[str, Method] = {
 
 
 def title(name: str) -> str:
-    """What a method or a variant is called in words."""
+    """Title of a method or variant."""
     return VARIANTS[name].title if name in VARIANTS else cells.method_title(name)
 
 
 @dataclass(frozen=True)
-class Printed:
-    """One number of a paper's table.
+class PublishedNumber:
+    """One number in a table of a paper.
 
     ``against`` is the second method of a p-value; ``fold`` is 0 for a mean over folds.
     """
@@ -128,8 +131,8 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Unmatched:
-    """Numbers of a paper's table that nothing of ours can stand beside, and why."""
+class UnmatchedNumbers:
+    """Numbers in a table of a paper that have no counterpart here, with the reason."""
 
     paper: str
     table: str
@@ -145,8 +148,8 @@ class Unmatched:
 
 
 @dataclass(frozen=True)
-class PrintedRow:
-    """What some tables of one paper print for a method on a data set, by metric, as means over folds."""
+class PublishedRow:
+    """The numbers of one paper for a method on a data set, from some of its tables, as means over folds."""
 
     paper: str
     source: str
@@ -154,44 +157,46 @@ class PrintedRow:
 
 
 @cache
-def published() -> tuple[Printed, ...]:
-    """All numbers that ours can stand beside."""
-    return tuple(row for row in _rows() if isinstance(row, Printed))
+def published_numbers() -> tuple[PublishedNumber, ...]:
+    """All numbers that have a counterpart here."""
+    return tuple(row for row in _rows() if isinstance(row, PublishedNumber))
 
 
-def unmatched(data_set: str) -> list[Unmatched]:
-    """The other numbers of a data set."""
-    counts = Counter(row for row in _rows() if isinstance(row, Unmatched) and row.data_set == data_set)
+def unmatched_numbers(data_set: str) -> list[UnmatchedNumbers]:
+    """The numbers on a data set that have no counterpart here."""
+    counts = Counter(row for row in _rows() if isinstance(row, UnmatchedNumbers) and row.data_set == data_set)
     return [replace(row, n_numbers=times) for row, times in counts.items()]
 
 
 @cache
 def numbers_by_data_set() -> dict[str, int]:
-    """How many numbers the papers print for each data set."""
+    """Number of published numbers for each data set."""
     return dict(Counter(row.data_set for row in _rows()))
 
 
-def rows_of(data_set: str, method: str) -> list[PrintedRow]:
-    """What each paper prints for a method on a data set.
+def rows_of(data_set: str, method: str) -> list[PublishedRow]:
+    """The numbers of each paper for a method on a data set.
 
-    Tables of one paper are taken together unless they contradict each other.
+    Tables of one paper are merged unless they contradict each other.
     """
     by_table: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for entry in published():
-        if (entry.data_set, entry.method, entry.against) == (data_set, method, ""):
-            place = by_table.setdefault((entry.paper, entry.table), {})
-            place.setdefault(entry.metric, []).append(entry.value)
+    for number in published_numbers():
+        if (number.data_set, number.method, number.against) == (data_set, method, ""):
+            by_metric = by_table.setdefault((number.paper, number.table), {})
+            by_metric.setdefault(number.metric, []).append(number.value)
     groups: list[tuple[str, list[str], dict[str, float]]] = []
-    for (paper, table), values in by_table.items():
-        means = {metric: fmean(found) for metric, found in values.items()}
-        for other, tables, known in groups:
-            if other == paper and all(known.get(metric, mean) == mean for metric, mean in means.items()):
+    for (paper, table), by_metric in by_table.items():
+        means = {metric: fmean(values) for metric, values in by_metric.items()}
+        for other, tables, group_means in groups:
+            if other == paper and all(
+                group_means.get(metric, mean) == mean for metric, mean in means.items()
+            ):
                 tables.append(table)
-                known.update(means)
+                group_means.update(means)
                 break
         else:
             groups.append((paper, [table], means))
-    return [PrintedRow(paper, _source(paper, tables), means) for paper, tables, means in groups]
+    return [PublishedRow(paper, _source(paper, tables), means) for paper, tables, means in groups]
 
 
 def _source(paper: str, tables: Sequence[str]) -> str:
@@ -199,24 +204,25 @@ def _source(paper: str, tables: Sequence[str]) -> str:
 
 
 @cache
-def _rows() -> tuple[Printed | Unmatched, ...]:
+def _rows() -> tuple[PublishedNumber | UnmatchedNumbers, ...]:
     text = files("papers").joinpath("published.csv").read_text(encoding="utf-8")
     return tuple(_read(row) for row in csv.DictReader(text.splitlines()))
 
 
-def _read(row: dict[str, str]) -> Printed | Unmatched:
+def _read(row: dict[str, str]) -> PublishedNumber | UnmatchedNumbers:
     pair = PAIR.fullmatch(row["method"])
-    written, against = (pair[1], pair[2]) if pair else (row["method"].removesuffix(" (best)"), "")
+    method, against = (pair[1], pair[2]) if pair else (row["method"].removesuffix(" (best)"), "")
     metric = metric_name(row["metric"].removeprefix("p-value "))
-    place = (row["paper"], row["table"], row["dataset"])
-    if written not in NAMES or metric is None or (against and against not in NAMES):
-        return Unmatched(*place, written, row["metric"], NO_COUNTERPART[row["paper"], row["metric"]])
-    name = MEANT.get((row["paper"], row["table"], written), NAMES[written])
+    source = (row["paper"], row["table"], row["dataset"])
+    if method not in NAMES or metric is None or (against and against not in NAMES):
+        return UnmatchedNumbers(*source, method, row["metric"], NO_COUNTERPART[row["paper"], row["metric"]])
+    name = CORRECTED_NAMES.get((row["paper"], row["table"], method), NAMES[method])
     other = NAMES[against] if against else ""
     fold = int(row["fold"].removeprefix("Fold") or 0)
-    return Printed(*place, name, metric, float(row["value"]), fold, other)
+    return PublishedNumber(*source, name, metric, float(row["value"]), fold, other)
 
 
-def metric_name(written: str) -> str | None:
-    """N@10 -> ndcg@10; None for what we do not measure."""
-    return f"ndcg@{written[2:]}" if re.fullmatch(r"N@\d+", written) else METRIC_NAMES.get(written)
+def metric_name(published_name: str) -> str | None:
+    """Convert N@10 to ndcg@10; None for a metric that is not measured here."""
+    is_ndcg = re.fullmatch(r"N@\d+", published_name)
+    return f"ndcg@{published_name[2:]}" if is_ndcg else METRIC_NAMES.get(published_name)

@@ -1,4 +1,4 @@
-"""Tables of ours beside the papers': number by number, how near they come, and what cannot be compared."""
+"""Tables that compare our results with the published numbers, and list the numbers without a counterpart."""
 
 from __future__ import annotations
 
@@ -11,159 +11,170 @@ from papers.choices import PaperResults, Reproduction
 from papers.comparison import (
     BASELINES,
     CITED,
-    FAR,
+    MEDIUM_DIFFERENCE,
     NDCG_AND_MAP,
-    NEAR,
     OWN_METHODS,
     PAPERS,
+    SMALL_DIFFERENCE,
     SPARSITY,
     Comparison,
-    Terms,
+    PaperProtocol,
     agreement,
     comparisons,
+    difference_sizes,
     largest,
-    nearness,
-    terms_of,
-    value_on,
-    whose,
+    origin_of,
+    protocol_of,
+    value_under,
 )
-from papers.published import PrintedRow, rows_of, title, unmatched
+from papers.published import PublishedRow, rows_of, title, unmatched_numbers
 from ranksieve.experiment.tables import Cell, ResultTable, count_cell, metric_heading, number_cell, text_cell
 
 PUBLISHED_METRICS = (*(f"ndcg@{k}" for k in range(1, 11)), "map", "sparsity", "seconds")
-LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}
+N_LARGEST = {NDCG_AND_MAP: 10, SPARSITY: 6}
 SIGNED = "{:+z.4f}"
+DIFFERENCE_COLUMNS = (
+    f"within {SMALL_DIFFERENCE:g}",
+    f"{SMALL_DIFFERENCE:g} to {MEDIUM_DIFFERENCE:g}",
+    f"over {MEDIUM_DIFFERENCE:g}",
+)
 
 
 def agreement_table(results: PaperResults, baseline: str) -> ResultTable:
-    """How many of the papers' numbers ours come near to."""
+    """Table of how many published numbers we reproduce, by kind of number."""
     rows = [
         (
             text_cell(row.kind),
-            *map(count_cell, (row.n_printed, row.n_compared, row.n_near, row.n_far, row.n_beyond)),
-            *map(count_cell, (row.n_unlike, row.n_unmatched, row.n_not_run)),
+            *map(count_cell, (row.n_published, row.n_compared, row.n_small, row.n_medium, row.n_large)),
+            *map(count_cell, (row.n_not_comparable, row.n_unmatched, row.n_not_run)),
         )
         for row in agreement(results)
     ]
     return ResultTable(
         "agreement",
-        f"{results.name}: how near ours come to the published numbers",
+        f"{results.name}: agreement with the published numbers",
         (
-            "numbers", "printed", "compared", f"within {NEAR:g}", f"{NEAR:g} to {FAR:g}", "beyond",
-            "no difference", "no counterpart", "not run",
+            "numbers", "published", "compared", *DIFFERENCE_COLUMNS, "not comparable", "no counterpart",
+            "not run",
         ),
         tuple(rows),
-        "Compared: ours was chosen by the metric that the source chose by, and measured by the same "
-        "conventions. No difference: ours stands beside it, but other conventions, other folds or another "
-        "machine made the printed number.",
+        "Compared: our model was selected by the same metric and evaluated with the same conventions as the "
+        "published one. Not comparable: the published number was computed with other conventions, on other "
+        "folds or on another machine; both numbers are shown, without a difference.",
     )  # fmt: skip
 
 
 def published_table(results: PaperResults, baseline: str) -> ResultTable:
-    """Our numbers, those that the papers print for the method, and the differences where they are alike."""
+    """Table of our values, the published numbers, and the differences of comparable ones."""
     names = [*results.results, *results.variants]
-    printed = {name: rows_of(results.name, name) for name in names}
-    used = {metric for rows in printed.values() for row in rows for metric in row.means}
+    published = {name: rows_of(results.name, name) for name in names}
+    used = {metric for rows in published.values() for row in rows for metric in row.means}
     metrics = [metric for metric in PUBLISHED_METRICS if metric in used]
-    rows = [row for name in names for row in _published_rows(results, name, printed[name], metrics)]
+    rows = [row for name in names for row in _published_rows(results, name, published[name], metrics)]
     return ResultTable(
         "published",
-        f"{results.name}: ours beside the published numbers",
+        f"{results.name}: ranksieve and the published numbers",
         ("method", "source", *(metric_heading(metric) for metric in metrics)),
         tuple(rows),
-        "Each of ours says which metric chose it on valid: the one that the source chose by. Difference: "
-        "ours − published, where both were measured alike; under the nearest conventions to a paper's own "
-        "there is none. Sparsity: nonzero weights / features; of varying: without the features that are "
-        "constant within every query. Seconds: of the chosen fit, a mean over folds, on different machines.",
+        "Models are selected on validation data by the metric of the paper, which is given in the row. "
+        "Difference: ranksieve − published, if both were measured in the same way; none for rows with the "
+        "closest conventions. Sparsity: nonzero weights / features; of varying features: without the "
+        "features that are constant within every query. Seconds: of the selected fit, mean over folds, on "
+        "different machines.",
     )
 
 
 def difference_table(results: PaperResults, baseline: str) -> ResultTable:
-    """The largest differences, with their reasons as far as they are known."""
-    found, rows = comparisons(results), []
-    for kind, most in LARGEST.items():
-        for group in largest(found, kind, most):
-            one, sources = group[0], "; ".join(dict.fromkeys(c.printed.source for c in group))
-            words = (title(one.printed.method), sources, metric_heading(one.printed.metric))
+    """Table of the largest differences, with their known reasons."""
+    rows = []
+    for kind, most in N_LARGEST.items():
+        for group in largest(comparisons(results), kind, most):
+            comparison, number = group[0], group[0].published
+            sources = "; ".join(dict.fromkeys(c.published.source for c in group))
+            texts = (title(number.method), sources, metric_heading(number.metric))
             numbers = (
-                number_cell(one.ours),
-                number_cell(one.printed.value),
-                number_cell(one.difference, SIGNED),
+                number_cell(comparison.our_value),
+                number_cell(number.value),
+                number_cell(comparison.difference, SIGNED),
             )
-            rows.append((*map(text_cell, words), *numbers, text_cell(one.remark or "not known")))
+            rows.append((*map(text_cell, texts), *numbers, text_cell(comparison.remark or "unknown")))
     return ResultTable(
         "differences",
         f"{results.name}: the largest differences",
-        ("method", "source", "metric", "ours", "published", "difference", "what is known"),
+        ("method", "source", "metric", "ranksieve", "published", "difference", "known reason"),
         tuple(rows),
-        f"The {LARGEST[NDCG_AND_MAP]} largest of NDCG and MAP, then the {LARGEST[SPARSITY]} largest of "
-        "sparsity.",
+        f"The {N_LARGEST[NDCG_AND_MAP]} largest differences in NDCG and MAP, then the {N_LARGEST[SPARSITY]} "
+        "largest in sparsity.",
     )
 
 
 def papers_table(results: Reproduction) -> ResultTable:
-    """Paper by paper, over all data sets: how near ours come in NDCG and MAP, and the largest difference."""
+    """Table of the agreement with each paper in NDCG and MAP, over all data sets."""
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for data_set in results.data_sets.values():
-        for one in comparisons(data_set):
-            printed = one.printed
-            if one.kind == NDCG_AND_MAP:
-                by = whose(printed.paper, printed.data_set, printed.method)
-                groups.setdefault((printed.paper, by), []).append(one)
+        for comparison in comparisons(data_set):
+            number = comparison.published
+            if comparison.kind == NDCG_AND_MAP:
+                origin = origin_of(number.paper, number.data_set, number.method)
+                groups.setdefault((number.paper, origin), []).append(comparison)
     return ResultTable(
         "papers",
-        "NDCG and MAP, paper by paper",
+        "NDCG and MAP, by paper",
         (
-            "paper", "numbers of", "printed", "compared", f"within {NEAR:g}", f"{NEAR:g} to {FAR:g}",
-            "beyond", "median", "largest difference", "what is known of it",
+            "paper", "numbers for", "published", "compared", *DIFFERENCE_COLUMNS, "median",
+            "largest difference", "known reason",
         ),
-        tuple(_paper_row(*of, groups[of]) for of in _in_order(groups)),
-        "Median: of the sizes of the differences. A paper whose numbers other conventions made is compared "
-        "with nothing.",
+        tuple(_paper_row(*key, groups[key]) for key in _sorted_keys(groups)),
+        "Median: of the absolute differences. Numbers computed with other conventions are not compared.",
     )  # fmt: skip
 
 
-def _in_order(groups: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """By paper, each paper's own methods first."""
-    papers, whose_runs = list(PAPERS), (OWN_METHODS, BASELINES, CITED)
-    return sorted(groups, key=lambda of: (papers.index(of[0]), whose_runs.index(of[1])))
+def _sorted_keys(groups: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Sort (paper, origin) by paper, with each paper's own methods first."""
+    papers, origins = list(PAPERS), (OWN_METHODS, BASELINES, CITED)
+    return sorted(groups, key=lambda key: (papers.index(key[0]), origins.index(key[1])))
 
 
-def _paper_row(paper: str, by: str, found: Sequence[Comparison]) -> tuple[Cell, ...]:
-    near = nearness(found)
-    counts = map(count_cell, (len(found), len(near.sizes), near.n_near, near.n_far, near.n_beyond))
-    median = number_cell(float(np.median(near.sizes)) if near.sizes else math.nan)
-    most, known = "–", "other conventions" if not near.sizes else ""
-    for one, *_ in largest(found, NDCG_AND_MAP, 1):
-        place = f"{title(one.printed.method)}, {metric_heading(one.printed.metric)}, {one.printed.data_set}"
-        most, known = f"{SIGNED.format(one.difference)} ({place})", one.remark or "not known"
-    return (text_cell(paper), text_cell(by), *counts, median, text_cell(most), text_cell(known))
+def _paper_row(paper: str, origin: str, group: Sequence[Comparison]) -> tuple[Cell, ...]:
+    sizes = difference_sizes(group)
+    counts = (len(group), len(sizes.values), sizes.n_small, sizes.n_medium, sizes.n_large)
+    median = number_cell(float(np.median(sizes.values)) if sizes.values else math.nan)
+    difference, reason = "–", "other conventions" if not sizes.values else ""
+    for comparison, *_ in largest(group, NDCG_AND_MAP, 1):
+        number = comparison.published
+        label = f"{title(number.method)}, {metric_heading(number.metric)}, {number.data_set}"
+        difference = f"{SIGNED.format(comparison.difference)} ({label})"
+        reason = comparison.remark or "unknown"
+    texts = map(text_cell, (difference, reason))
+    return (text_cell(paper), text_cell(origin), *map(count_cell, counts), median, *texts)
 
 
 def p_value_table(results: PaperResults, baseline: str) -> ResultTable:
-    """Our p-values beside the published ones: paired one-sided t-test over the pooled test queries."""
+    """Table of our p-values and the published ones: paired one-sided t-test over the pooled test queries."""
     rows = []
-    for one in comparisons(results):
-        if one.printed.against:
-            pair = f"{title(one.printed.method)} over {title(one.printed.against)}"
-            words = (pair, one.printed.source, metric_heading(one.printed.metric))
+    for comparison in comparisons(results):
+        number = comparison.published
+        if number.against:
+            pair = f"{title(number.method)} over {title(number.against)}"
+            texts = (pair, number.source, metric_heading(number.metric))
             numbers = (
-                number_cell(one.ours),
-                number_cell(one.printed.value),
-                number_cell(one.difference, SIGNED),
+                number_cell(comparison.our_value),
+                number_cell(number.value),
+                number_cell(comparison.difference, SIGNED),
             )
-            rows.append((*map(text_cell, words), *numbers))
+            rows.append((*map(text_cell, texts), *numbers))
     return ResultTable(
         "p_values",
-        f"{results.name}: p-values beside the published ones",
-        ("pair", "source", "metric", "ours", "published", "difference"),
+        f"{results.name}: p-values",
+        ("pair", "source", "metric", "ranksieve", "published", "difference"),
         tuple(rows),
-        "Paired one-sided t-test: is the first better than the second? Both chosen as their sources did.",
+        "Paired one-sided t-test (the first method is better than the second). Both models are selected by "
+        "the metrics of their sources.",
     )
 
 
 def unmatched_table(results: PaperResults, baseline: str) -> ResultTable:
-    """Numbers that the papers print and that have no counterpart here, with the reason."""
+    """Table of the published numbers that have no counterpart here, with the reason."""
     rows = [
         (
             text_cell(row.source),
@@ -172,38 +183,38 @@ def unmatched_table(results: PaperResults, baseline: str) -> ResultTable:
             count_cell(row.n_numbers),
             text_cell(row.reason),
         )
-        for row in unmatched(results.name)
+        for row in unmatched_numbers(results.name)
     ]
     return ResultTable(
         "unmatched",
-        f"{results.name}: what has no counterpart",
-        ("source", "method", "what", "numbers", "why"),
+        f"{results.name}: published numbers without a counterpart",
+        ("source", "method", "metric", "numbers", "reason"),
         tuple(rows),
     )
 
 
 def _published_rows(
-    results: PaperResults, name: str, printed: Sequence[PrintedRow], metrics: Sequence[str]
+    results: PaperResults, name: str, published: Sequence[PublishedRow], metrics: Sequence[str]
 ) -> Iterator[tuple[Cell, ...]]:
-    """For each way in which papers choose and measure: ours, what they print, and the differences."""
-    by_terms: dict[Terms, list[PrintedRow]] = {}
-    for row in printed:
-        by_terms.setdefault(terms_of(row.paper, results.name, name), []).append(row)
-    for terms, rows in by_terms.items():
-        result = results.chosen_by(name, terms.select)
+    """Rows of a method for each protocol: our values, the published numbers, and the differences."""
+    by_protocol: dict[PaperProtocol, list[PublishedRow]] = {}
+    for row in published:
+        by_protocol.setdefault(protocol_of(row.paper, results.name, name), []).append(row)
+    for protocol, rows in by_protocol.items():
+        result = results.result_for(name, protocol.select)
         if result is None:
             continue
-        wanted = [m for m in metrics if terms.profile is None or any(m in row.means for row in rows)]
-        ours = {metric: value_on(result, metric, terms) for metric in wanted}
-        spread = {} if terms.profile is not None else result.spread()
-        if terms.sparsity in spread:
-            spread["sparsity"] = spread[terms.sparsity]
-        yield _cells(name, f"ours, {terms}", ours, metrics, spread=spread)
+        shown = [m for m in metrics if protocol.profile is None or any(m in row.means for row in rows)]
+        our_values = {metric: value_under(result, metric, protocol) for metric in shown}
+        spread = {} if protocol.profile is not None else result.spread()
+        if protocol.sparsity in spread:
+            spread["sparsity"] = spread[protocol.sparsity]
+        yield _cells(name, f"ranksieve, {protocol}", our_values, metrics, spread=spread)
         for row in rows:
             yield _cells(name, row.source, row.means, metrics)
-            if terms.profile is None:
-                between = {m: ours[m] - value for m, value in row.means.items() if m != "seconds"}
-                yield _cells(name, "difference", between, metrics, "+z")
+            if protocol.profile is None:
+                differences = {m: our_values[m] - value for m, value in row.means.items() if m != "seconds"}
+                yield _cells(name, "difference", differences, metrics, "+z")
 
 
 def _cells(

@@ -1,8 +1,8 @@
-"""Synthetic stand-ins for collections that cannot be passed on, and what is measured on them.
+"""Synthetic stand-ins for collections that may not be redistributed, and the measurements on them.
 
-They have as many queries, documents, features and levels, and as many relevant documents per query, as the
-collection they stand for; features and labels are drawn. They serve for claims about time, sparsity and
-convergence, never about accuracy.
+A stand-in has the same number of queries, documents, features, label levels and relevant documents per query
+as the collection; features and labels are random. Use stand-ins for claims about time, sparsity and
+convergence, not about accuracy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.studies.base import Chooser, timed_fit
+from papers.studies.base import ModelSelector, timed_fit
 from papers.studies.fsmrank import problem_of, subgradient_descent
 from ranksieve._types import IntArray
 from ranksieve.baselines import CSListMLE, ProxRank, TGRank
@@ -30,21 +30,21 @@ from ranksieve.rankers import FenchelRank, FSMRank, MinBatSRank, SparseListMLE, 
 from ranksieve.rankers.base import Ranker
 from ranksieve.synthetic import labels_of_best, noisy_scores, planted_features
 
-STAND_INS_FOLDER = "stand_ins"  # of a folder of results
+STAND_INS_FOLDER = "stand_ins"  # in a results folder
 N_INFORMATIVE = 10
 NOISE, CORRELATION = 0.5, 0.5
 PROFILE = "letor"
 N_ALPHAS = 25
-MAX_ITER = 50  # the papers have up to 1000; a twentieth keeps nine collections short
+MAX_ITER = 50  # up to 1000 in the papers; fewer here, because there are nine collections
 SUBGRADIENT_ITER, STEPS = 30, (2.0, 8.0)
 N_EPOCHS = 5
-FACTORS = (3.0, 1.0)  # of α, for the concave penalties
+ALPHA_FACTORS = (3.0, 1.0)  # for the concave penalties
 LISTMLE_ALPHA = 1e-2
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a collection looks like; ``divisor`` is by how much the stand-in has fewer queries."""
+    """Shape of a collection; its stand-in has 1/``divisor`` of the queries."""
 
     n_queries: int
     n_docs: int
@@ -54,8 +54,8 @@ class Shape:
     divisor: int = 1
 
 
-# LETOR 3.0 and MQ2007: Table III of Laporte et al. 2014, whose preferences / documents of a query give the
-# relevant documents of sets with two levels. MSLR-WEB10K and set 1 of Yahoo's challenge: their data pages.
+# LETOR 3.0 and MQ2007: Table III of Laporte et al. 2014. With two label levels, the number of relevant
+# documents follows from preferences / documents. MSLR-WEB10K and set 1 of Yahoo's challenge: their web pages.
 SHAPES = {
     "TD2003": Shape(50, 49_058, 64, 2, 8.2),
     "TD2004": Shape(75, 74_146, 64, 2, 14.8),
@@ -70,45 +70,45 @@ SHAPES = {
 
 
 def make_stand_in(name: str, random_state: int = 0) -> Dataset:
-    """The stand-in for a collection of SHAPES; the same number gives the same bits.
+    """Make the stand-in for a collection in SHAPES, bit-identical for the same ``random_state``.
 
-    Features are those of :func:`ranksieve.make_ranking`, in correlated blocks, scaled to [0, 1] within each
-    query. The best documents by a planted linear score with noise are the relevant ones; of those with more
-    than two levels 0.4 have label 2 or more, 0.4 of these 3 or more, and so on.
+    Features are drawn as in :func:`ranksieve.make_ranking`, in correlated blocks, scaled to [0, 1] within
+    each query. Relevant documents are the best by a planted linear score with noise. With more than two label
+    levels, a share of 0.4 of them has label 2 or more, 0.4 of these label 3 or more, and so on.
     """
     shape = lookup(SHAPES, name, "name")
     rng = np.random.default_rng(random_state)
     n_queries = shape.n_queries // shape.divisor
-    sizes = spread(rng, shape.n_docs // shape.divisor, n_queries)
+    sizes = split_evenly(rng, shape.n_docs // shape.divisor, n_queries)
     d = shape.n_features
     X, truth = planted_features(rng, sizes, d, N_INFORMATIVE, d // 20, CORRELATION)
-    relevant = spread(rng, round(shape.relevant * n_queries), n_queries).astype(np.float64)
+    relevant = split_evenly(rng, round(shape.relevant * n_queries), n_queries).astype(np.float64)
     y = labels_of_best(noisy_scores(rng, X, truth, NOISE), sizes, relevant, shape.n_levels)
     return Dataset(X, y, np.repeat(np.arange(1, n_queries + 1), sizes), truth=truth)
 
 
-def spread(rng: np.random.Generator, total: int, n: int) -> IntArray:
-    """n whole numbers that differ by at most one and add up to ``total``, in random order."""
+def split_evenly(rng: np.random.Generator, total: int, n: int) -> IntArray:
+    """Return n integers that differ by at most one and add up to ``total``, in random order."""
     return rng.permutation(total // n + (np.arange(n) < total % n))
 
 
 def measure_stand_in(name: str) -> dict[str, Any]:
-    """Each method once, its weight α chosen on the validation part: iterations, seconds, sparsity.
+    """Measure iterations, seconds and sparsity of each method on a stand-in.
 
-    α is that of the ℓ1 path; FenchelRank has the radius of its solution, so that FenchelRank, TGRank and
-    SparseRank solve one problem. The others choose among a few values of their own.
+    α is selected on the ℓ1 path with validation data. FenchelRank gets the radius of that solution, so
+    FenchelRank, TGRank and SparseRank solve the same problem. The other methods select among a few values.
     """
     data = make_stand_in(name)
     fold = deal_folds(data, 5)[0]
-    chooser, train = Chooser(fold, PROFILE), fold.train
+    selector, train = ModelSelector(fold, PROFILE), fold.train
     path = sparse_path(train, n_alphas=N_ALPHAS)
-    best = int(np.argmax(chooser.validation(path.coefs)))
+    best = int(np.argmax(selector.validation_means(path.coefs)))
     alpha, radius = float(path.alphas[best]), float(np.abs(path.coefs[best]).sum())
     n_pairs = make_objective(train).loss.normaliser
-    single: dict[str, list[Ranker]] = {
+    candidates: dict[str, list[Ranker]] = {
         "RankSVM-ℓ1": [SparseRankSVM("l1", alpha)],
-        "RankSVM-log": [SparseRankSVM("log", alpha * by) for by in FACTORS],
-        "RankSVM-ℓ0.5": [SparseRankSVM("lp", alpha * by) for by in FACTORS],
+        "RankSVM-log": [SparseRankSVM("log", alpha * factor) for factor in ALPHA_FACTORS],
+        "RankSVM-ℓ0.5": [SparseRankSVM("lp", alpha * factor) for factor in ALPHA_FACTORS],
         "FenchelRank": [FenchelRank(radius, max_iter=MAX_ITER)],
         "TGRank": [TGRank(alpha, max_iter=MAX_ITER)],
         "SparseRank": [ProxRank(alpha, max_iter=MAX_ITER)],
@@ -119,16 +119,16 @@ def measure_stand_in(name: str) -> dict[str, Any]:
         "Sparse CS-ListMLE": [SparseListMLE(LISTMLE_ALPHA, max_iter=MAX_ITER)],
         "CS-ListMLE": [CSListMLE(max_iter=MAX_ITER)],
     }
-    runs = {title: _chosen_run(rankers, fold, chooser) for title, rankers in single.items()}
-    shape = {"queries": data.n_queries, "documents": data.n_docs, "pairs": n_pairs}
+    runs = {title: _best_run(rankers, fold, selector) for title, rankers in candidates.items()}
+    size = {"queries": data.n_queries, "documents": data.n_docs, "pairs": n_pairs}
     levels = {"features": data.n_features, "levels": len(np.unique(data.y))}
-    return {"shape": shape | levels, "alpha": alpha, "runs": runs, "subgradient": _subgradient(fold, runs)}
+    return {"shape": size | levels, "alpha": alpha, "runs": runs, "subgradient": _subgradient(fold, runs)}
 
 
-def _chosen_run(rankers: list[Ranker], fold: Fold, chooser: Chooser) -> dict[str, Any]:
-    fitted = [timed_fit(ranker, fold.train) for ranker in rankers]
-    best = int(np.argmax(chooser.validation([ranker.coef_ for ranker, _ in fitted])))
-    ranker, seconds = fitted[best]
+def _best_run(rankers: list[Ranker], fold: Fold, selector: ModelSelector) -> dict[str, Any]:
+    fits = [timed_fit(ranker, fold.train) for ranker in rankers]
+    best = int(np.argmax(selector.validation_means([ranker.coef_ for ranker, _ in fits])))
+    ranker, seconds = fits[best]
     return {
         "n_iter": ranker.n_iter_,
         "seconds": seconds,
@@ -143,15 +143,15 @@ def _subgradient(fold: Fold, runs: Mapping[str, Any]) -> dict[str, Any]:
     ranker, seconds = timed_fit(FSMRank(alpha, 1e-3, max_iter=SUBGRADIENT_ITER, tol=1e-12), fold.train)
     problem = problem_of(ranker, fold.train)
     traces = [subgradient_descent(problem, step, SUBGRADIENT_ITER) for step in STEPS]
-    slow = min(traces, key=lambda trace: min(trace.objective))
+    best = min(traces, key=lambda trace: min(trace.objective))
     return {
         "FSMRank": {"objective": ranker.objective_, "seconds": seconds},
-        "subgradient": {"objective": min(slow.objective), "seconds": slow.seconds[-1]},
+        "subgradient": {"objective": min(best.objective), "seconds": best.seconds[-1]},
     }
 
 
 def run_stand_in(folder: Path, name: str) -> None:
-    """Measure it, unless its file has it already."""
+    """Measure a stand-in, unless its file already contains the result."""
     path = stand_in_file(folder, name)
     with write_lock(path):
         journal = Journal(path, _identity(name), {"title": f"Stand-in for {name}"})
@@ -160,7 +160,7 @@ def run_stand_in(folder: Path, name: str) -> None:
 
 
 def check_stand_in(folder: Path, name: str) -> None:
-    """Refuse a file that is elsewhere, or was begun with other settings."""
+    """Raise an error if the results file was written with other settings."""
     check_resumable(stand_in_file(folder, name), _identity(name), folder)
 
 
@@ -173,37 +173,37 @@ def _identity(name: str) -> dict[str, Any]:
 
 
 def load_stand_ins(folder: Path) -> dict[str, Entry]:
-    """What a folder of results holds of stand-ins, by name."""
+    """The results of the stand-ins in a results folder, by name."""
     paths = [path for path in sorted((folder / STAND_INS_FOLDER).glob("*.jsonl")) if has_header(path)]
-    rows = {path.stem: read_journal(path)[1] for path in paths}
-    return {name: of[0] for name, of in rows.items() if of}
+    rows_by_name = {path.stem: read_journal(path)[1] for path in paths}
+    return {name: rows[0] for name, rows in rows_by_name.items() if rows}
 
 
 def stand_in_table(folder: Path) -> ResultTable | None:
-    """One row per stand-in, one column per method."""
-    measured = load_stand_ins(folder)
-    found = {name: measured[name] for name in SHAPES if name in measured}
-    if not found:
+    """Table of the stand-ins with one column per method; None without results."""
+    results = load_stand_ins(folder)
+    results = {name: results[name] for name in SHAPES if name in results}
+    if not results:
         return None
-    methods = list(next(iter(found.values()))["runs"])
+    methods = list(next(iter(results.values()))["runs"])
     rows = tuple(
         (
             text_cell(_label(name)),
-            text_cell(_shape_words(row)),
+            text_cell(_shape_text(row)),
             *(_run_cell(row["runs"][method]) for method in methods),
         )
-        for name, row in found.items()
+        for name, row in results.items()
     )
     return ResultTable(
         "stand_ins",
         "Stand-ins for other collections: iterations, seconds and sparsity",
         ("stand-in for", "shape", *methods),
         rows,
-        "Synthetic data with the shapes of the collections (queries × documents × features, levels), drawn "
-        "with planted features; where queries are fewer by a factor, the name says so. They say nothing of "
+        "Synthetic data with the shapes of the collections (queries × documents × features, levels) and "
+        "planted features; some with fewer queries, as given in the name. Not for conclusions about "
         "accuracy. Cells: iterations / seconds / sparsity of one fit to three fifths of the queries, α "
-        f"chosen on a fifth; at most {MAX_ITER} iterations of FenchelRank, TGRank, SparseRank and ListMLE "
-        f"(the papers have up to 1000), {N_EPOCHS} passes of MinBatSRank.",
+        f"selected on another fifth; at most {MAX_ITER} iterations of FenchelRank, TGRank, SparseRank and "
+        f"ListMLE (papers: up to 1000), {N_EPOCHS} passes of MinBatSRank.",
     )
 
 
@@ -212,7 +212,7 @@ def _label(name: str) -> str:
     return name if divisor == 1 else f"{name}, queries / {divisor}"
 
 
-def _shape_words(row: Entry) -> str:
+def _shape_text(row: Entry) -> str:
     shape = row["shape"]
     return f"{shape['queries']:,} × {shape['documents']:,} × {shape['features']}, {shape['levels']}"
 

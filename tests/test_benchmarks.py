@@ -301,17 +301,17 @@ def test_the_results_page_says_what_was_compared(synthetic_folds, tmp_path):
     results = bench(folds, ["ranksvm", "listnet", "fenchelrank"], out=tmp_path, grid="fast", studies=False)
     text = results_page(results)
     counts = [row for data in results.data_sets.values() for row in agreement(data)]
-    assert sum(row.n_printed for row in counts) == 508
-    assert f"print 508 for these data. {sum(row.n_compared for row in counts)} are compared;" in text
+    assert sum(row.n_published for row in counts) == 508
+    assert f"publish 508 for these data. {sum(row.n_compared for row in counts)} are compared;" in text
     assert "5 have no counterpart" in text
     accuracy = [row for row in counts if row.kind == "NDCG and MAP"]
-    assert f"**{sum(row.n_near for row in accuracy)} are within 0.003 of ours**" in text
-    first = text[: text.index("## What differs, and why")]
-    assert "### NDCG and MAP, paper by paper" in first
-    assert "### What the papers claim, and whether it holds here" in first
+    assert f"**{sum(row.n_small for row in accuracy)} differ from ours by at most 0.003**" in text
+    first = text[: text.index("## Reasons for differences")]
+    assert "### NDCG and MAP, by paper" in first
+    assert "### Claims of the papers" in first
     assert "HP2004 (282)" in text
-    assert "### OHSUMED: how near ours come to the published numbers" in text
-    assert "### MQ2008: what has no counterpart" in text
+    assert "### OHSUMED: agreement with the published numbers" in text
+    assert "### MQ2008: published numbers without a counterpart" in text
 
 
 def test_the_page_of_results_begins_as_it_would_be_written_again():

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from papers.bench import bench
 from papers.claims import (
+    all_verdicts,
     claims_by_paper,
     claims_table,
-    every_verdict,
     of_stand_ins,
     of_studies,
     verdicts,
 )
-from papers.claims.base import IN_DIRECTION, NO, YES, by_difference
+from papers.claims.base import NO, NOT_SIGNIFICANT, YES, holds_by_difference
 from papers.claims.of_methods import (
     ABOVE,
     AS_GOOD,
@@ -22,10 +22,10 @@ from papers.claims.of_methods import (
     HALF,
     SIGNIFICANTLY_ABOVE,
     Claim,
-    Compared,
-    compared,
+    PairedValues,
+    compare_methods,
 )
-from papers.published import published
+from papers.published import published_numbers
 from scipy.stats import ttest_rel
 
 from ranksieve.methods import METHODS
@@ -45,7 +45,7 @@ def results(every):
 
 
 def test_claims_are_about_methods_and_papers_that_exist():
-    papers = {entry.paper for entry in published()}
+    papers = {entry.paper for entry in published_numbers()}
     for claim in CLAIMS:
         assert {claim.method, *claim.others} <= METHODS.keys()
         assert claim.method not in claim.others
@@ -60,30 +60,30 @@ def test_a_verdict_follows_from_the_numbers(results):
         name: np.mean([fold.test.per_query["ndcg@10"].mean() for fold in results.results[name].folds])
         for name in ("fenchelrank", "ranksvm")
     }
-    at = compared(results, "fenchelrank", "ranksvm", "ndcg@10")
-    assert (at.ours, at.theirs) == pytest.approx((means["fenchelrank"], means["ranksvm"]))
+    pair = compare_methods(results, "fenchelrank", "ranksvm", "ndcg@10")
+    assert (pair.first, pair.second) == pytest.approx((means["fenchelrank"], means["ranksvm"]))
     a, b = (results.pooled[name].per_query["ndcg@10"] for name in ("fenchelrank", "ranksvm"))
-    assert at.p_better == pytest.approx(ttest_rel(a, b, alternative="greater").pvalue)
-    assert at.p_worse == pytest.approx(1 - at.p_better)
-    assert verdict.holds == by_difference(means["fenchelrank"] - means["ranksvm"], at.p_better)
+    assert pair.p_better == pytest.approx(ttest_rel(a, b, alternative="greater").pvalue)
+    assert pair.p_worse == pytest.approx(1 - pair.p_better)
+    assert verdict.holds == holds_by_difference(means["fenchelrank"] - means["ranksvm"], pair.p_better)
     assert verdict.comparison == "N@10 of FenchelRank above RankSVM-Primal"
-    assert f"{means['fenchelrank']:.4f} against {means['ranksvm']:.4f}, p = " in verdict.found
+    assert f"{means['fenchelrank']:.4f} against {means['ranksvm']:.4f}, p = " in verdict.result
 
 
 def test_relations():
-    better, worse = Compared(0.5, 0.4, 0.01, 0.99), Compared(0.4, 0.5, 0.99, 0.01)
-    slightly_less, slightly_more = Compared(0.45, 0.46, 0.6, 0.4), Compared(0.46, 0.45, 0.4, 0.6)
+    better, worse = PairedValues(0.5, 0.4, 0.01, 0.99), PairedValues(0.4, 0.5, 0.99, 0.01)
+    slightly_less, slightly_more = PairedValues(0.45, 0.46, 0.6, 0.4), PairedValues(0.46, 0.45, 0.4, 0.6)
     expected = {
-        ABOVE: (YES, NO, NO, IN_DIRECTION),
+        ABOVE: (YES, NO, NO, NOT_SIGNIFICANT),
         SIGNIFICANTLY_ABOVE: (YES, NO, NO, NO),
         AS_GOOD: (YES, NO, YES, YES),
     }
     for relation, answers in expected.items():
         assert tuple(map(relation.holds, (better, worse, slightly_less, slightly_more))) == answers
-    assert BELOW.holds(Compared(0.1, 0.2)) == YES
-    assert HALF.holds(Compared(0.1, 0.2)) == YES
-    assert HALF.holds(Compared(0.11, 0.2)) == NO
-    assert AS_GOOD.holds(Compared(0.1, 0.2)) == NO  # nothing to test by
+    assert BELOW.holds(PairedValues(0.1, 0.2)) == YES
+    assert HALF.holds(PairedValues(0.1, 0.2)) == YES
+    assert HALF.holds(PairedValues(0.11, 0.2)) == NO
+    assert AS_GOOD.holds(PairedValues(0.1, 0.2)) == NO  # nothing to test by
 
 
 def test_the_table_has_a_row_for_each_verdict(results):
@@ -91,21 +91,21 @@ def test_the_table_has_a_row_for_each_verdict(results):
     assert len(table.rows) == len(found) > 5
     for row, verdict in zip(table.rows, found, strict=True):
         shown = dict(zip(table.columns, row, strict=True))
-        assert [shown[name].text for name in ("paper", "claim", "comparison", "here", "holds")] == list(
+        assert [shown[name].text for name in ("paper", "claim", "comparison", "result", "holds")] == list(
             vars(verdict).values()
         )
         assert shown["holds"].bold == (verdict.holds == NO)
     sparse = next(verdict for verdict in found if "sparsity of" in verdict.comparison)
-    assert ", p =" not in sparse.found
+    assert ", p =" not in sparse.result
 
 
 def test_claims_are_counted_by_paper(every):
-    found, table = every_verdict(every), claims_by_paper(every)
+    found, table = all_verdicts(every), claims_by_paper(every)
     assert sum(row[1].value for row in table.rows) == len(found)
-    for paper, asked, held, in_direction, failed, words in table.rows:
+    for paper, total, hold, not_significant, failed, text in table.rows:
         own = [verdict for verdict in found if verdict.paper == paper.text]
         answers = [verdict.holds for verdict in own]
-        assert (asked.value, held.value) == (len(own), answers.count(YES))
-        assert (in_direction.value, failed.value) == (answers.count(IN_DIRECTION), answers.count(NO))
-        assert all(verdict.claim in words.text for verdict in own if verdict.holds == NO)
-        assert (words.text == "none") == (failed.value == 0)
+        assert (total.value, hold.value) == (len(own), answers.count(YES))
+        assert (not_significant.value, failed.value) == (answers.count(NOT_SIGNIFICANT), answers.count(NO))
+        assert all(verdict.claim in text.text for verdict in own if verdict.holds == NO)
+        assert (text.text == "none") == (failed.value == 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from papers import bench as module
 from papers.bench import bench
-from papers.choices import truncated
+from papers.choices import truncation_curve
 
 from ranksieve.experiment.results import TABLE_METRICS
 from ranksieve.methods import METHODS
@@ -28,7 +28,7 @@ def results(synthetic_folds, tmp_path_factory):
 @pytest.mark.parametrize("name", ["online", "dense", "rankboost"])
 @pytest.mark.parametrize("select", ["ndcg@10", "map"])
 def test_each_metric_chooses_for_itself(synthetic_folds, results, name, select):
-    found, standard = results.chosen_by(name, select), []
+    found, standard = results.result_for(name, select), []
     for fold, ours in zip(synthetic_folds, found.folds, strict=True):
         best = []
         for seed, draw in enumerate(ours.seed_results):
@@ -43,31 +43,31 @@ def test_each_metric_chooses_for_itself(synthetic_folds, results, name, select):
             np.testing.assert_array_equal(draw.test.per_query["map"], expected)
             best.append(evaluate(scores, fold.test, TABLE_METRICS, "standard").mean)
         standard.append({metric: np.mean([one[metric] for one in best]) for metric in TABLE_METRICS})
-    assert found.elsewhere.keys() == {"standard"}
+    assert found.other_profiles.keys() == {"standard"}
     for metric in TABLE_METRICS:
         expected = np.mean([one[metric] for one in standard])
-        assert found.elsewhere["standard"][metric] == pytest.approx(expected)
+        assert found.other_profiles["standard"][metric] == pytest.approx(expected)
 
 
 def test_the_methods_own_metric_chooses_as_in_the_tables(results):
     for name in ALL:
-        own = results.chosen_by(name, ALL[name].select)
+        own = results.result_for(name, ALL[name].select)
         np.testing.assert_equal(own.to_row(), results.results[name].to_row())
-    assert results.chosen_by("dense", "err@10") is None
-    assert results.chosen_by("nothing", "map") is None
+    assert results.result_for("dense", "err@10") is None
+    assert results.result_for("nothing", "map") is None
 
 
 def test_a_ranker_that_chooses_by_itself_has_one_choice(results):
-    assert results.chosen_by("sparseranker", "ndcg@10") is not None
-    assert results.chosen_by("sparseranker", "map") is None
+    assert results.result_for("sparseranker", "ndcg@10") is not None
+    assert results.result_for("sparseranker", "map") is None
 
 
 def test_truncation_keeps_the_largest_weights(synthetic_folds, results):
     fold, coef = synthetic_folds[0], results.results["dense"].folds[0].coef
-    curve = results.curves("dense")[0]
+    curve = results.truncation_curves("dense")[0]
     assert len(curve["map"]) == np.count_nonzero(coef)
     kept = np.where(np.abs(coef) >= np.sort(np.abs(coef))[-3], coef, 0.0)
     expected = evaluate(fold.test.X @ kept, fold.test, "map", "letor").mean["map"]
     assert curve["map"][2] == pytest.approx(expected)
-    assert truncated(coef, fold, Evaluator(fold.test, "letor")) == curve
-    assert results.curves("rankboost") == []
+    assert truncation_curve(coef, fold, Evaluator(fold.test, "letor")) == curve
+    assert results.truncation_curves("rankboost") == []

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from papers.pictures import (
     FLOOR,
-    MOST_POINTS,
+    MAX_POINTS,
     OVERVIEWS,
     PICTURES,
     SIZE_STYLES,
-    _thinned,
+    _shown_points,
     best_on_path,
     mean_with_at_most,
 )
@@ -254,10 +254,10 @@ def test_packed_numbers_are_read_back():
 
 
 def test_long_lines_are_thinned_to_points_that_can_be_told_apart():
-    assert _thinned(5).tolist() == [0, 1, 2, 3, 4]
-    few = _thinned(100_000)
+    assert _shown_points(5).tolist() == [0, 1, 2, 3, 4]
+    few = _shown_points(100_000)
     assert (few[0], few[-1]) == (0, 99_999)
-    assert len(few) <= MOST_POINTS
+    assert len(few) <= MAX_POINTS
     assert (np.diff(few) > 0).all()
 
 
@@ -279,7 +279,7 @@ def test_descent_is_against_iterations_and_time(shop, styles):
     for name, run in study["runs"].items():
         away = np.maximum(np.array(run["objective"]) / study["optimum"] - 1, FLOOR)[1:]
         line, other = above[f"solver {name}"], below[f"solver {name}"]
-        shown = _thinned(len(away))
+        shown = _shown_points(len(away))
         np.testing.assert_array_equal(line["x"], shown + 1)
         np.testing.assert_array_equal(other["x"], np.array(run["seconds"][1:])[shown])
         np.testing.assert_allclose(line["y"], away[shown])

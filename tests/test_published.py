@@ -13,14 +13,22 @@ from papers.comparison import (
     LABEL_2,
     OTHER_PROFILES,
     Comparison,
-    Terms,
+    PaperProtocol,
     agreement,
     comparisons,
     kind_of,
     largest,
-    terms_of,
+    protocol_of,
 )
-from papers.published import NAMES, VARIANTS, Printed, numbers_by_data_set, published, rows_of, unmatched
+from papers.published import (
+    NAMES,
+    VARIANTS,
+    PublishedNumber,
+    numbers_by_data_set,
+    published_numbers,
+    rows_of,
+    unmatched_numbers,
+)
 from papers.published_tables import (
     agreement_table,
     difference_table,
@@ -61,12 +69,12 @@ def test_every_printed_number_has_a_counterpart_or_a_reason():
     text = files("papers").joinpath("published.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     for name in {row["dataset"] for row in rows}:
-        mapped = sum(entry.data_set == name for entry in published())
-        lacking = unmatched(name)
+        mapped = sum(entry.data_set == name for entry in published_numbers())
+        lacking = unmatched_numbers(name)
         assert mapped + sum(row.n_numbers for row in lacking) == numbers_by_data_set()[name]
         assert all(row.reason for row in lacking)
     assert sum(numbers_by_data_set().values()) == len(rows) == 1189
-    assert [sum(row.n_numbers for row in unmatched(name)) for name in ("OHSUMED", "MQ2008")] == [0, 5]
+    assert [sum(row.n_numbers for row in unmatched_numbers(name)) for name in ("OHSUMED", "MQ2008")] == [0, 5]
 
 
 def test_names_are_those_of_methods_and_variants():
@@ -85,7 +93,9 @@ def test_published_facts():
     assert (five.source, five.means["ndcg@10"]) == ("FenchelRank, table 7", 0.4494)
     (plain,) = rows_of("OHSUMED", "fsmrank-plain")
     assert plain.means["ndcg@10"] == 0.4523
-    folds = [entry for entry in published() if entry.paper == "SparseCSListMLE" and entry.table == "4"]
+    folds = [
+        entry for entry in published_numbers() if entry.paper == "SparseCSListMLE" and entry.table == "4"
+    ]
     seconds = [e.value for e in folds if (e.method, e.metric) == ("sparselistmle", "seconds")]
     assert len(seconds) == 5
     assert rows_of("MQ2008", "sparselistmle")[0].means["seconds"] == np.mean(seconds)
@@ -96,32 +106,39 @@ def test_published_facts():
 
 
 def test_terms_are_those_of_the_source():
-    assert terms_of("FenchelRank", "OHSUMED", "fenchelrank") == Terms("ndcg@10")
-    assert terms_of("NonconvexRankSVM", "MQ2008", "fenchelrank") == Terms("map", "varying_sparsity")
-    assert terms_of("FSMRank", "OHSUMED", "listnet") == Terms("map")  # from LETOR's site
-    assert terms_of("FenchelRank", "OHSUMED", "ranksvm") == Terms("map")
-    assert terms_of("FenchelRank", "MQ2008", "ranksvm") == Terms("ndcg@10")  # the paper's own run
-    assert terms_of("SparseCSListMLE", "OHSUMED", "listnet").profile is LABEL_2
-    assert str(terms_of("NonconvexRankSVM", "MQ2008", "fsmrank")) == "chosen by MAP, sparsity of varying"
+    assert protocol_of("FenchelRank", "OHSUMED", "fenchelrank") == PaperProtocol("ndcg@10")
+    assert protocol_of("NonconvexRankSVM", "MQ2008", "fenchelrank") == PaperProtocol(
+        "map", "varying_sparsity"
+    )
+    assert protocol_of("FSMRank", "OHSUMED", "listnet") == PaperProtocol("map")  # from LETOR's site
+    assert protocol_of("FenchelRank", "OHSUMED", "ranksvm") == PaperProtocol("map")
+    assert protocol_of("FenchelRank", "MQ2008", "ranksvm") == PaperProtocol("ndcg@10")  # the paper's own run
+    assert protocol_of("SparseCSListMLE", "OHSUMED", "listnet").profile is LABEL_2
+    assert (
+        str(protocol_of("NonconvexRankSVM", "MQ2008", "fsmrank"))
+        == "chosen by MAP, sparsity of varying features"
+    )
     assert OTHER_PROFILES == {"OHSUMED": (LABEL_2,), "MQ2008": (STANDARD_PROFILE,)}
 
 
 def test_every_paper_has_terms():
-    for entry in published():
-        assert terms_of(entry.paper, entry.data_set, entry.method).select in ("ndcg@10", "map")
+    for entry in published_numbers():
+        assert protocol_of(entry.paper, entry.data_set, entry.method).select in ("ndcg@10", "map")
 
 
 def test_each_source_stands_beside_what_was_chosen_as_it_chose(results):
     table = published_table(results, "ranksvm")
     by_ndcg, *rest = lines(table, "FenchelRank")
-    assert by_ndcg[1].text == "ours, chosen by NDCG@10"
+    assert by_ndcg[1].text == "ranksieve, chosen by NDCG@10"
     assert rest[0][1].text == "FenchelRank, tables 2, 4, 5, 7, 8"
     reached = results.results["fenchelrank"].mean("ndcg@10")
     assert cell(table, by_ndcg, "N@10").value == pytest.approx(reached)
     assert cell(table, rest[0], "N@10").value == 0.4637
     assert cell(table, rest[1], "N@10").text == f"{reached - 0.4637:+.4f}"
-    by_map = next(row for row in rest if row[1].text == "ours, chosen by MAP, sparsity of varying")
-    chosen = results.chosen_by("fenchelrank", "map").to_row()
+    by_map = next(
+        row for row in rest if row[1].text == "ranksieve, chosen by MAP, sparsity of varying features"
+    )
+    chosen = results.result_for("fenchelrank", "map").to_row()
     assert cell(table, by_map, "sparsity").value == pytest.approx(chosen["varying_sparsity"])
     assert cell(table, by_map, "MAP").value == pytest.approx(chosen["map"])
 
@@ -129,7 +146,7 @@ def test_each_source_stands_beside_what_was_chosen_as_it_chose(results):
 def test_other_conventions_have_no_difference(results, synthetic_folds):
     table = published_table(results, "ranksvm")
     ours, printed = lines(table, "CS-RankSVM")
-    assert ours[1].text == "ours, chosen by NDCG@10, nearest conventions: label 2 alone"
+    assert ours[1].text == "ranksieve, chosen by NDCG@10, closest conventions: label 2 alone"
     assert printed[1].text == "SparseCSListMLE, table 2"
     folds = results.results["csranksvm"].folds
     scores = [fold.test.X @ of.coef for fold, of in zip(synthetic_folds, folds, strict=True)]
@@ -140,7 +157,7 @@ def test_other_conventions_have_no_difference(results, synthetic_folds):
     for column, metric in (("N@10", "ndcg@10"), ("MAP", "map")):
         assert cell(table, ours, column).value == pytest.approx(np.mean([v[metric] for v in values]))
     assert cell(table, ours, "seconds").value is None
-    unlike = [one for one in comparisons(results) if one.printed.paper == "SparseCSListMLE"]
+    unlike = [one for one in comparisons(results) if one.published.paper == "SparseCSListMLE"]
     assert unlike
     assert all(math.isnan(one.difference) for one in unlike)
 
@@ -176,30 +193,32 @@ def test_variants_alone_are_methods(synthetic_folds, tmp_path):
 def test_p_values_are_of_what_each_source_chose(results):
     (row, *_) = p_value_table(results, "ranksvm").rows
     assert row[0].text == "FenchelRank over RankSVM-Primal"
-    a = results.chosen_by("fenchelrank", "ndcg@10").pooled("ndcg@1")
-    b = results.chosen_by("ranksvm", "map").pooled("ndcg@1")
+    a = results.result_for("fenchelrank", "ndcg@10").pooled("ndcg@1")
+    b = results.result_for("ranksvm", "map").pooled("ndcg@1")
     assert row[3].value == pytest.approx(ttest_rel(a, b, alternative="greater").pvalue)
 
 
 def test_agreement_counts_every_number_once(results):
     rows = agreement(results)
-    assert sum(row.n_printed for row in rows) == numbers_by_data_set()["OHSUMED"]
+    assert sum(row.n_published for row in rows) == numbers_by_data_set()["OHSUMED"]
     found = comparisons(results)
     by_kind = {row.kind: row for row in rows}
     for kind, row in by_kind.items():
-        sizes = [abs(one.difference) for one in found if one.kind == kind and one.alike]
+        sizes = [abs(one.difference) for one in found if one.kind == kind and one.comparable]
         assert row.n_compared == len(sizes)
-        assert row.n_near == sum(size <= 0.003 for size in sizes)
-        assert row.n_beyond == sum(size > 0.01 for size in sizes)
-        assert row.n_unlike == sum(one.kind == kind and not one.alike for one in found)
+        assert row.n_small == sum(size <= 0.003 for size in sizes)
+        assert row.n_large == sum(size > 0.01 for size in sizes)
+        assert row.n_not_comparable == sum(one.kind == kind and not one.comparable for one in found)
         assert row.n_not_run >= 0
     assert by_kind["seconds"].n_compared == 0
-    assert agreement_table(results, "ranksvm").rows[0][1].value == by_kind["NDCG and MAP"].n_printed
+    assert agreement_table(results, "ranksvm").rows[0][1].value == by_kind["NDCG and MAP"].n_published
 
 
 def test_a_number_at_the_edge_is_within():
     for ours, printed in ((0.4513, 0.4483), (0.4483, 0.4513)):
-        one = Comparison(Printed("FSMRank", "I", "OHSUMED", "fsmrank", "map", printed), Terms(), ours)
+        one = Comparison(
+            PublishedNumber("FSMRank", "I", "OHSUMED", "fsmrank", "map", printed), PaperProtocol(), ours
+        )
         assert round(abs(one.difference), 6) == 0.003
 
 
@@ -210,12 +229,14 @@ def test_the_largest_differences_come_first_and_once(results):
     found = comparisons(results)
     (first, *_) = largest(found, "NDCG and MAP", 1)
     best = max(
-        (one for one in found if one.kind == "NDCG and MAP" and one.alike), key=lambda c: abs(c.difference)
+        (one for one in found if one.kind == "NDCG and MAP" and one.comparable),
+        key=lambda c: abs(c.difference),
     )
-    assert first[0].printed.value == best.printed.value
+    assert first[0].published.value == best.published.value
     both = [group for group in largest(found, "NDCG and MAP", 999) if len(group) > 1]
     assert all(
-        len({(c.printed.method, c.printed.metric, c.printed.value) for c in group}) == 1 for group in both
+        len({(c.published.method, c.published.metric, c.published.value) for c in group}) == 1
+        for group in both
     )
     assert both  # what two papers cite from one site
 

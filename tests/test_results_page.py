@@ -268,7 +268,7 @@ def test_papers_report_writes_the_page_and_the_tables(shop_results, papers_page,
         main(["report", str(shop_results.folder), "-o", str(tmp_path / name)])
         assert f"Wrote {tmp_path / name}." in capsys.readouterr().out
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == papers_page
-    assert "what the papers claim" in (tmp_path / "tables.md").read_text(encoding="utf-8")
+    assert "claims of the papers" in (tmp_path / "tables.md").read_text(encoding="utf-8")
     with pytest.raises(SystemExit, match="nothing"):
         main(["report", str(tmp_path / "nothing"), "-o", "page.html"])
 

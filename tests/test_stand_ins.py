@@ -8,7 +8,7 @@ from papers import stand_ins
 from papers.bench import bench
 from papers.claims import of_stand_ins
 from papers.claims.base import NO, YES
-from papers.stand_ins import SHAPES, Shape, load_stand_ins, make_stand_in, spread
+from papers.stand_ins import SHAPES, Shape, load_stand_ins, make_stand_in, split_evenly
 
 from ranksieve.objective import make_objective
 from tests.refusals import refused_data, refused_parameter
@@ -54,7 +54,7 @@ def test_the_same_seed_gives_the_same_bits(tiny):
 
 @pytest.mark.parametrize(("total", "n"), [(10, 4), (3, 5), (0, 2)])
 def test_spread(total, n):
-    parts = spread(np.random.default_rng(0), total, n)
+    parts = split_evenly(np.random.default_rng(0), total, n)
     assert parts.sum() == total
     assert len(parts) == n
     assert np.ptp(parts) <= 1
@@ -80,7 +80,7 @@ def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp
     )
     told = {(verdict.paper, verdict.claim): verdict for verdict in of_stand_ins.verdicts(first)}
     verdict = told["FenchelRank", "sparser than other sparse methods"]
-    assert verdict.found == f"on {sparser} of 2 stand-ins"
+    assert verdict.result == f"on {sparser} of 2 stand-ins"
     assert verdict.holds == (YES if sparser == 2 else NO)
     assert len(told) == len(of_stand_ins.CLAIMS)
     assert stand_ins.stand_in_table(tmp_path / "toy") is None

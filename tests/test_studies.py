@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from papers.bench import STAND_INS_STUDY, bench, load_results, studies_of, tables_with_studies, wanted_studies
+from papers.bench import (
+    STAND_INS_STUDY,
+    all_study_tables,
+    bench,
+    load_results,
+    select_studies,
+    tables_with_studies,
+)
 from papers.claims import of_studies
-from papers.claims.base import IN_DIRECTION, NO, YES
+from papers.claims.base import NO, NOT_SIGNIFICANT, YES
 from papers.studies import (
     STUDIES,
     fenchelrank,
@@ -20,7 +27,7 @@ from papers.studies import (
     study_tables,
     theory,
 )
-from papers.studies.base import Chooser, better_than, means, printed, rows_of
+from papers.studies.base import ModelSelector, compare_outcomes, means, published_means, rows_of
 from papers.studies.theory import listmle_iterations
 from scipy.stats import ttest_rel
 
@@ -72,7 +79,7 @@ def table_of(results, name):
 def test_a_chooser_takes_validation_and_measures_test(fold):
     rng = np.random.default_rng(0)
     coefs = [np.zeros(15), *rng.normal(size=(6, 15))]
-    found = Chooser(fold, PROFILE).chosen(coefs, [{"k": k} for k in range(7)])
+    found = ModelSelector(fold, PROFILE).select(coefs, [{"k": k} for k in range(7)])
     values = [evaluate(fold.valid.X @ w, fold.valid, "ndcg@10", PROFILE).mean["ndcg@10"] for w in coefs]
     best = 1 + int(np.argmax(values[1:]))  # the model without features is the last choice
     assert found["parameters"] == {"k": best}
@@ -91,7 +98,7 @@ def test_differences_are_of_fold_means_and_tests_of_pooled_queries():
         return [{"sparsity": 0.5, "test": test} for test in tests]
 
     a, b = outcomes(0.3), outcomes(0.0)
-    difference, p = better_than(a, b)
+    difference, p = compare_outcomes(a, b)
     expected = [np.mean([np.mean(one["test"]["ndcg@10"]) for one in of]) for of in (a, b)]
     assert difference == pytest.approx(expected[0] - expected[1])
     pooled = [np.concatenate([one["test"]["ndcg@10"] for one in of]) for of in (a, b)]
@@ -100,9 +107,9 @@ def test_differences_are_of_fold_means_and_tests_of_pooled_queries():
 
 
 def test_printed_numbers_are_those_of_the_papers():
-    assert printed("FSMRank", "III", "OHSUMED")["$s=S^{PC}$"]["ndcg@10"] == 0.4591
-    assert printed("FenchelRank", "6", "HP2004")["TGRank"]["seconds"] == pytest.approx(29.09)
-    assert printed("FSMRank", "III", "shop") == {}
+    assert published_means("FSMRank", "III", "OHSUMED")["$s=S^{PC}$"]["ndcg@10"] == 0.4591
+    assert published_means("FenchelRank", "6", "HP2004")["TGRank"]["seconds"] == pytest.approx(29.09)
+    assert published_means("FSMRank", "III", "shop") == {}
 
 
 # --- FSMRank ----------------------------------------------------------------------------------------------
@@ -110,12 +117,12 @@ def test_printed_numbers_are_those_of_the_papers():
 
 def test_parts_are_fsmrank_with_parts_switched_off(fold):
     found = fsmrank.parts(fold, PROFILE)["variants"]
-    chooser = Chooser(fold, PROFILE)
+    selector = ModelSelector(fold, PROFILE)
     for name, points in fsmrank.PARTS.items():
         coefs = [rs.FSMRank(**point).fit(fold.train).coef_ for point in points]
-        best = int(np.argmax(chooser.validation(coefs)))
+        best = int(np.argmax(selector.validation_means(coefs)))
         assert found[name]["parameters"] == points[best]
-        np.testing.assert_array_equal(found[name]["test"]["map"], chooser.test(coefs[best])["map"])
+        np.testing.assert_array_equal(found[name]["test"]["map"], selector.test_values(coefs[best])["map"])
     half = found[f"{fsmrank.WITH_IMPORTANCE}, half decades"]["parameters"]
     assert half in fsmrank.PARTS[fsmrank.WITH_IMPORTANCE][::2]
     assert np.diff(np.log10(fsmrank.LAMBDA2)) == pytest.approx(-0.25)
@@ -165,7 +172,7 @@ def test_descent_is_above_the_optimum(shop):
 def test_learn_is_minbatsrank(fold, feature_wise):
     rate, n = (0.25 if feature_wise else 1e-3), fold.train.n_queries
     orders = [epoch_order(5, epoch, n) for epoch in range(3)]
-    points, coefs = minbatsrank.learn(
+    points, coefs = minbatsrank.fit_grid(
         fold.train, minbatsrank.Rates(feature_wise, [rate]), [16.0, 2.0], orders, [1, 3]
     )
     assert [(point.l1, point.n_epochs) for point in points] == [(16, 1), (16, 3), (2, 1), (2, 3)]
@@ -178,7 +185,7 @@ def test_learn_is_minbatsrank(fold, feature_wise):
 
 def test_rates_that_diverge_are_left_out(fold):
     orders = [np.arange(fold.train.n_queries)] * 5
-    points, _ = minbatsrank.learn(fold.train, minbatsrank.Rates(False, [1e6]), [1.0], orders, [5])
+    points, _ = minbatsrank.fit_grid(fold.train, minbatsrank.Rates(False, [1e6]), [1.0], orders, [5])
     assert points == []
 
 
@@ -200,26 +207,26 @@ def test_the_stream_ends_with_one_whole_pass(fold):
                 fold.train
             )
             assert curve["n_selected"][-1] == len(ranker.support_)
-            last = Chooser(fold, PROFILE).test_means([ranker.coef_])
+            last = ModelSelector(fold, PROFILE).test_means([ranker.coef_])
             assert curve["test"]["ndcg@10"][-1] == pytest.approx(last[0])
 
 
 def test_the_words_on_rates_follow_the_numbers(shop):
     rows = [study["minbatsrank_rates"] for study in shop.studies]
     ours, theirs = (minbatsrank.seed_means(rows, name) for name in ("feature-wise", "Nonfea"))
-    difference, p = better_than(ours, theirs)
+    difference, p = compare_outcomes(ours, theirs)
     note = table_of(shop, "minbatsrank_rates").note
     assert f"Feature-wise minus tuned Nonfea: {difference:+.4f} N@10 (p = {p:.2g}" in note
-    assert ("as in the paper's figure 2" in note) == (p < 0.05)
+    assert ("as in figure 2 of the paper" in note) == (p < 0.05)
     better = [
         {"variants": {**row["variants"], "Nonfea": _worse(row["variants"]["feature-wise"])}} for row in rows
     ]
-    assert "): better, as in the paper's figure 2." in minbatsrank._verdict(better)
+    assert "): better, as in figure 2 of the paper." in minbatsrank._verdict(better)
     swapped = [
         {"variants": {"feature-wise": row["variants"]["Nonfea"], "Nonfea": row["variants"]["feature-wise"]}}
         for row in better
     ]
-    assert "): worse, against the paper's figure 2." in minbatsrank._verdict(swapped)
+    assert "): worse, unlike figure 2 of the paper." in minbatsrank._verdict(swapped)
     empty = [{"variants": {"feature-wise": [{"diverged": 1.0}], "Nonfea": [{"diverged": 1.0}]}}]
     assert minbatsrank._verdict(empty) == ""
 
@@ -235,20 +242,22 @@ def _worse(outcomes):
 
 
 def test_the_matched_radius_is_the_norm_of_the_solution(fold):
-    found = fenchelrank.race(fold.train, 0.01, max_iter=200)
+    found = fenchelrank.fit_both(fold.train, 0.01, max_iter=200)
     best = ProxNewton(1e-6).solve(Problem(make_objective(fold.train), L1(0.01)))
     assert found["radius"] == pytest.approx(np.abs(best.w).sum())
     for run in found["runs"].values():
         assert run["objective"] >= found["optimum"] - 1e-12
     assert found["runs"]["FenchelRank"]["norm"] <= found["radius"] * (1 + 1e-9)
-    assert list(fenchelrank.race(fold.train, 10.0)["runs"]) == ["TGRank"]  # C = 0.1 on the mean loss: w = 0
+    assert list(fenchelrank.fit_both(fold.train, 10.0)["runs"]) == [
+        "TGRank"
+    ]  # C = 0.1 on the mean loss: w = 0
 
 
 def test_the_least_loss_in_a_ball_is_a_lower_bound(fold):
     path = sparse_path(fold.train)
     for radius in (1.0, 4.0):
         ranker = rs.FenchelRank(radius, variant="pairwise", max_iter=2000, tol=1e-9).fit(fold.train)
-        least = fenchelrank.least_in_ball(path, radius)
+        least = fenchelrank.minimum_in_ball(path, radius)
         assert ranker.objective_ - 5e-3 <= least <= ranker.objective_ + 1e-9
 
 
@@ -262,7 +271,7 @@ def test_orders_are_those_of_the_selectors(fold):
     ):
         for size in (1, 4, 9):
             np.testing.assert_array_equal(kind(size).fit(fold.train).selected_, found[name][:size])
-    coefs = selectors.refitted(fold.train, found["gas"][:4])
+    coefs = selectors.refit(fold.train, found["gas"][:4])
     for C, coef in zip(selectors.CS, coefs, strict=True):
         alone = rs.baselines.GAS(4, base=rs.RankSVM(C, average=True)).fit(fold.train)
         np.testing.assert_allclose(coef, alone.coef_, rtol=1e-6, atol=1e-9)
@@ -287,9 +296,11 @@ def test_cutoffs_are_listmle_for_each_k(fold):
     found = listmle.cutoffs(fold, PROFILE)
     chosen = found["variants"]["Sparse CS-ListMLE@3"]
     ranker = rs.SparseListMLE(**chosen["parameters"], solver="newton").fit(fold.train)
-    np.testing.assert_allclose(chosen["test"]["map"], Chooser(fold, PROFILE).test(ranker.coef_)["map"])
+    np.testing.assert_allclose(
+        chosen["test"]["map"], ModelSelector(fold, PROFILE).test_values(ranker.coef_)["map"]
+    )
     dense = rs.baselines.CSListMLE(5).fit(fold.train)
-    expected = Chooser(fold, PROFILE).test(dense.coef_)["ndcg@10"]
+    expected = ModelSelector(fold, PROFILE).test_values(dense.coef_)["ndcg@10"]
     np.testing.assert_allclose(found["variants"]["CS-ListMLE@5"]["test"]["ndcg@10"], expected)
     shares = [
         np.mean(rs.SparseListMLE(a, 1, solver="newton").fit(fold.train).coef_ != 0) for a in (0.1, 0.01)
@@ -302,8 +313,8 @@ def test_one_search_passes_every_size(fold):
     search = listmle._search(fold.train, 14, 0.0)
     for size in (1, 3, 6):
         alone = listmle._search(fold.train, size, 0.0)
-        assert sorted(listmle.after_steps(search.steps_, size)) == sorted(alone.selected_)
-    assert len(listmle.after_steps(search.steps_, 99)) == len(search.selected_)
+        assert sorted(listmle.first_features(search.steps_, size)) == sorted(alone.selected_)
+    assert len(listmle.first_features(search.steps_, 99)) == len(search.selected_)
 
 
 def test_degrees_have_the_numbers_of_table_5_beside_them(named):
@@ -346,14 +357,14 @@ def test_penalties_are_compared_as_map_chooses(synthetic_folds, tmp_path):
     names = ["fsmrank", "ranksvm-l1"]
     results = bench({"toy": synthetic_folds}, names, out=tmp_path, grid="fast", studies=False)
     toy = results.data_sets["toy"]
-    outcomes = penalties.by_map(toy)
+    outcomes = penalties.map_outcomes(toy)
     assert list(outcomes) == names
     for name, found in outcomes.items():
-        expected = toy.chosen_by(name, "map")
+        expected = toy.result_for(name, "map")
         assert means(found)["map"] == pytest.approx(expected.mean("map"))
         assert means(found)["sparsity"] == pytest.approx(expected.to_row()["varying_sparsity"])
     table = penalties.map_table(replace(toy, name="MQ2008"))
-    verdicts = column(table, "against the best")
+    verdicts = column(table, "compared with the best")
     best = max(outcomes, key=lambda name: means(outcomes[name])["map"])
     assert verdicts[METHODS[best].title].text == "best"
     assert set(column(table, "NonconvexRankSVM, table V")) == {"FSMRank", "RankSVM-ℓ1"}
@@ -365,7 +376,7 @@ def test_penalties_are_compared_as_map_chooses(synthetic_folds, tmp_path):
 
 def test_every_claim_is_told_where_its_numbers_are(shop):
     told = {(verdict.paper, verdict.claim): verdict.holds for verdict in of_studies.verdicts(shop)}
-    assert set(told.values()) <= {YES, NO, IN_DIRECTION}
+    assert set(told.values()) <= {YES, NO, NOT_SIGNIFICANT}
     assert ("MinBatSRank", "feature-wise rates beat one rate for all") in told
     assert told["FenchelRank", "theorem 1: iterations"] == YES
     assert told["FSMRank", "theorems 2 and 3"] == YES
@@ -390,14 +401,14 @@ def test_the_number_of_features_is_chosen_on_valid(shop):
 
 def test_studies_follow_the_methods_unless_named():
     about_data = [name for name, study in STUDIES.items() if not study.methods]
-    assert wanted_studies(True, ["ranksvm"]) == about_data
-    assert wanted_studies(False, list(METHODS)) == []
-    assert "fsmrank_parts" in wanted_studies(True, ["fsmrank"])
-    assert "minbatsrank_rates" not in wanted_studies(True, ["fsmrank"])
-    assert wanted_studies("all", []) == [*STUDIES, STAND_INS_STUDY]
-    assert wanted_studies(["path"], []) == ["path"]
+    assert select_studies(True, ["ranksvm"]) == about_data
+    assert select_studies(False, list(METHODS)) == []
+    assert "fsmrank_parts" in select_studies(True, ["fsmrank"])
+    assert "minbatsrank_rates" not in select_studies(True, ["fsmrank"])
+    assert select_studies("all", []) == [*STUDIES, STAND_INS_STUDY]
+    assert select_studies(["path"], []) == ["path"]
     with refused_parameter("studies", "paht"):
-        wanted_studies(["paht"], [])
+        select_studies(["paht"], [])
 
 
 @pytest.mark.full
@@ -427,6 +438,6 @@ def test_tables_of_studies_come_after_those_of_methods(shop_results):
     claims = names.index("claims")
     first = claims + names.count("claims")
     assert names[:2] == ["accuracy", "significance"]
-    assert [table.name for table in studies_of(shop_results)] == names[first:]
+    assert [table.name for table in all_study_tables(shop_results)] == names[first:]
     for table in every:
         assert all(len(row) == len(table.columns) for row in table.rows)

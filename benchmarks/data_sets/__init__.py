@@ -1,7 +1,7 @@
-"""The data sets of the race: one table, one line each.
+"""The data sets of the benchmarks. To add one, add it to DATA_SETS.
 
-LETOR's are read from RANKSIEVE_LETOR. The others are drawn once, with a fixed seed, by the generators of the
-package, and kept under benchmarks/out as arrays and, for programs that read files, as LETOR text.
+LETOR's data sets are read from RANKSIEVE_LETOR. The others are generated once with a fixed seed, and stored
+under benchmarks/out as arrays and, for programs that read files, as LETOR text.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from papers.stand_ins import Shape
 
-from benchmarks.data_sets.drawn import cached
 from benchmarks.data_sets.letor import letor_file, letor_folds
+from benchmarks.data_sets.synthetic import load_or_draw
 from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.folds import Fold
@@ -23,7 +23,7 @@ from ranksieve.io.letor import read_letor, write_letor
 
 @dataclass(frozen=True)
 class DataSet:
-    """Training data by name; ``full``: only for ``make bench-full``. Absent data raise Skipped."""
+    """Training data; ``full``: used only by ``make bench-full``. Missing data raise Skipped."""
 
     name: str
     title: str
@@ -34,12 +34,12 @@ class DataSet:
 
     @cached_property
     def data(self) -> Dataset:
-        """The training part."""
+        """The training data."""
         return self.make() if self.make is not None else read_letor(self.path)
 
     @property
     def path(self) -> Path:
-        """The training part as LETOR text."""
+        """File with the training data as LETOR text."""
         if self.letor_file is not None:
             return self.letor_file()
         path = OUT / "data" / f"{self.name}.txt"
@@ -55,17 +55,17 @@ def _letor(name: str, collection: str) -> DataSet:
     )
 
 
-def _drawn(name: str, title: str, shape: Shape, full: bool = False) -> DataSet:
-    return DataSet(name, title, partial(cached, name, shape), full=full)
+def _synthetic(name: str, title: str, shape: Shape, full: bool = False) -> DataSet:
+    return DataSet(name, title, partial(load_or_draw, name, shape), full=full)
 
 
 DATA_SETS = {
-    one.name: one
-    for one in (
+    data_set.name: data_set
+    for data_set in (
         _letor("ohsumed", "OHSUMED"),
         _letor("mq2008", "MQ2008"),
-        _drawn("long-lists", "long lists: 75 queries × 988 documents", Shape(75, 74_100, 64, 2, 15.0)),
-        _drawn("250k", "250,000 × 136, five levels", Shape(2_083, 250_000, 136, 5, 57.5)),
-        _drawn("1m", "1,000,000 × 136, five levels", Shape(8_333, 1_000_000, 136, 5, 57.5), full=True),
+        _synthetic("long-lists", "long lists: 75 queries × 988 documents", Shape(75, 74_100, 64, 2, 15.0)),
+        _synthetic("250k", "250,000 × 136, five levels", Shape(2_083, 250_000, 136, 5, 57.5)),
+        _synthetic("1m", "1,000,000 × 136, five levels", Shape(8_333, 1_000_000, 136, 5, 57.5), full=True),
     )
 }

@@ -1,4 +1,4 @@
-"""Data of any size with a planted sparse truth, drawn a part at a time."""
+"""Synthetic data of any size with planted sparse weights, drawn part by part."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ranksieve.synthetic import noisy_scores, planted_features
 
 N_FEATURES, N_INFORMATIVE, N_CONSTANT = 136, 10, 6
 CORRELATION, NOISE = 0.5, 0.5
-QUERIES, LENGTH, SPREAD = 500, 125, 75  # of a part: list lengths from 50 to 200, 125 on average
-LEVELS, BEST, NEXT = 5, 0.75, 0.65  # label l or more for the best 0.75·0.65^(l−1) of a query
+QUERIES, LENGTH, SPREAD = 500, 125, 75  # per part; list lengths from 50 to 200, 125 on average
+LEVELS, BEST, NEXT = 5, 0.75, 0.65  # the best 0.75·0.65^(l−1) of a query have a label of at least l
 PART = QUERIES * LENGTH
 SEED = 0
 
 
 def draw_part(number: int) -> Dataset:
-    """The documents from 62,500·number on: 500 queries of float32 features with some 6,800 pairs each."""
+    """The documents of one part: 500 queries with float32 features and about 6,800 pairs each."""
     rng = np.random.default_rng((SEED, number))
     half = rng.integers(-SPREAD, SPREAD + 1, QUERIES // 2)
     sizes = LENGTH + np.concatenate([half, -half])
@@ -29,11 +29,11 @@ def draw_part(number: int) -> Dataset:
 
 
 def _truth() -> FloatArray:
-    """Ten weights, three of them negative."""
+    """Planted weights: ten nonzero, three of them negative."""
     rng, truth = np.random.default_rng(SEED), np.zeros(N_FEATURES)
-    chosen = N_CONSTANT + rng.permutation(N_FEATURES - N_CONSTANT)[:N_INFORMATIVE]
-    truth[chosen] = rng.uniform(0.5, 1.5, N_INFORMATIVE)
-    truth[chosen[:3]] *= -1.0
+    informative = N_CONSTANT + rng.permutation(N_FEATURES - N_CONSTANT)[:N_INFORMATIVE]
+    truth[informative] = rng.uniform(0.5, 1.5, N_INFORMATIVE)
+    truth[informative[:3]] *= -1.0
     return truth
 
 
@@ -49,7 +49,7 @@ def _labels(scores: FloatArray, sizes: IntArray) -> FloatArray:
 
 
 def draw(n_docs: int) -> Dataset:
-    """So many documents (a multiple of 62,500) in memory."""
+    """Draw ``n_docs`` documents (a multiple of 62,500) in memory."""
     n_parts = n_docs // PART
     X, y = np.empty((n_docs, N_FEATURES), dtype=np.float32), np.empty(n_docs)
     qid = np.empty(n_docs, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""LETOR's collections, from RANKSIEVE_LETOR; without them a word about it."""
+"""LETOR collections from RANKSIEVE_LETOR; raises Skipped if they are missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ranksieve.io.folds import Fold, load_letor_folds
 
 
 def letor_file(collection: str) -> Path:
-    """The training file of the first fold."""
+    """Training file of the first fold."""
     path = letor_folder() / collection / "Fold1" / "train.txt"
     if not path.exists():
         raise Skipped(f"no {collection} data (set RANKSIEVE_LETOR)")
@@ -17,6 +17,5 @@ def letor_file(collection: str) -> Path:
 
 
 def letor_folds(collection: str) -> list[Fold]:
-    """All folds."""
     letor_file(collection)
     return load_letor_folds(collection, letor_folder())

@@ -1,4 +1,4 @@
-"""What every claim ends in: a verdict, with the numbers it follows from."""
+"""The verdict on a claim, and the rule for claims about a difference."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL
 
 YES, NO = "yes", "no"
-IN_DIRECTION = "in direction"  # the difference has the claimed sign, but is not significant
+NOT_SIGNIFICANT = "not significant"  # but the difference has the claimed sign
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim of a paper as one comparison, what was found, and whether the claim holds by it."""
+    """One comparison for a claim: its result as text, and whether the claim holds."""
 
     paper: str
     claim: str
     comparison: str
-    found: str
+    result: str
     holds: str
 
 
-def by_difference(difference: float, p: float) -> str:
-    """Whether a claim "better" holds: by the sign of the difference, and p of it being by chance."""
+def holds_by_difference(difference: float, p: float) -> str:
+    """Whether a claim "better" holds, by the sign of the difference and its p-value."""
     if not difference > 0:
         return NO
-    return YES if p < SIGNIFICANCE_LEVEL else IN_DIRECTION
+    return YES if p < SIGNIFICANCE_LEVEL else NOT_SIGNIFICANT

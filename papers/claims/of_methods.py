@@ -1,4 +1,4 @@
-"""Claims about methods: a number of one beside that of others. One line in CLAIMS adds a claim."""
+"""Claims that compare a value of a method with that of other methods. To add a claim, add it to CLAIMS."""
 
 from __future__ import annotations
 
@@ -6,59 +6,59 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from papers.choices import PaperResults
-from papers.claims.base import IN_DIRECTION, NO, YES, Verdict, by_difference
+from papers.claims.base import NO, NOT_SIGNIFICANT, YES, Verdict, holds_by_difference
 from ranksieve.experiment.tables import method_title, metric_heading
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, paired_t
 
 BOTH = ("OHSUMED", "MQ2008")
-WRITTEN = {"sparsity": "{:.3f}", "varying_sparsity": "{:.3f}", "fit_seconds": "{:.3g} s"}
+FORMATS = {"sparsity": "{:.3f}", "varying_sparsity": "{:.3f}", "fit_seconds": "{:.3g} s"}
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A number of two methods, and, for a metric, the p-values of either being better over all queries."""
+class PairedValues:
+    """The values of two methods; for a metric also the p-values that the first is better, or worse."""
 
-    ours: float
-    theirs: float
+    first: float
+    second: float
     p_better: float | None = None
     p_worse: float | None = None
 
 
 @dataclass(frozen=True)
 class Relation:
-    """What a claim says of two numbers: in words, and whether it holds."""
+    """The claimed relation of two values: its text, and whether it holds."""
 
-    words: str
-    holds: Callable[[Compared], str]
-
-
-def _above(at: Compared) -> str:
-    return by_difference(at.ours - at.theirs, 1.0 if at.p_better is None else at.p_better)
+    text: str
+    holds: Callable[[PairedValues], str]
 
 
-def _significantly_above(at: Compared) -> str:
-    return NO if _above(at) == IN_DIRECTION else _above(at)
+def _above(pair: PairedValues) -> str:
+    return holds_by_difference(pair.first - pair.second, 1.0 if pair.p_better is None else pair.p_better)
+
+
+def _significantly_above(pair: PairedValues) -> str:
+    return NO if _above(pair) == NOT_SIGNIFICANT else _above(pair)
 
 
 ABOVE = Relation("above", _above)
 SIGNIFICANTLY_ABOVE = Relation("significantly above", _significantly_above)
 AS_GOOD = Relation(
     "not significantly below",
-    lambda at: YES if at.p_worse is not None and at.p_worse >= SIGNIFICANCE_LEVEL else NO,
+    lambda pair: YES if pair.p_worse is not None and pair.p_worse >= SIGNIFICANCE_LEVEL else NO,
 )
-BELOW = Relation("below", lambda at: YES if at.ours < at.theirs else NO)
-HALF = Relation("at most half of", lambda at: YES if at.ours <= 0.5 * at.theirs else NO)
+BELOW = Relation("below", lambda pair: YES if pair.first < pair.second else NO)
+HALF = Relation("at most half of", lambda pair: YES if pair.first <= 0.5 * pair.second else NO)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper as comparisons of one method with others, on the data sets it is about.
+    """A claim of a paper as comparisons of one method with others, on the data sets it is about.
 
     ``measure`` is a metric, or a column of :meth:`MethodResult.to_row`.
     """
 
     paper: str
-    words: str
+    text: str
     method: str
     relation: Relation
     others: Sequence[str]
@@ -66,33 +66,35 @@ class Claim:
     data_sets: Sequence[str] = BOTH
 
     def verdicts(self, results: PaperResults) -> Iterator[Verdict]:
-        """One for each of the other methods, as far as they were run."""
+        """One verdict for each of the other methods that was run."""
         if results.name not in self.data_sets or self.method not in results.results:
             return
-        measure = {TIME: "seconds of a fit"}.get(self.measure, metric_heading(self.measure))
+        measure = {TIME: "fit seconds"}.get(self.measure, metric_heading(self.measure))
         for other in self.others:
             if other in results.results:
-                at = compared(results, self.method, other, self.measure)
-                said = f"{measure} of {method_title(self.method)} {self.relation.words} {method_title(other)}"
-                found = found_words(at, WRITTEN.get(self.measure, "{:.4f}"))
-                yield Verdict(self.paper, self.words, said, found, self.relation.holds(at))
+                pair = compare_methods(results, self.method, other, self.measure)
+                comparison = (
+                    f"{measure} of {method_title(self.method)} {self.relation.text} {method_title(other)}"
+                )
+                result = result_text(pair, FORMATS.get(self.measure, "{:.4f}"))
+                yield Verdict(self.paper, self.text, comparison, result, self.relation.holds(pair))
 
 
-def found_words(at: Compared, form: str) -> str:
-    """The numbers, and for metrics the p-value of the side that is better."""
-    text = f"{form.format(at.ours)} against {form.format(at.theirs)}"
-    if at.p_better is None or at.p_worse is None:
+def result_text(pair: PairedValues, form: str) -> str:
+    """Both values, and for metrics the p-value for the better side."""
+    text = f"{form.format(pair.first)} against {form.format(pair.second)}"
+    if pair.p_better is None or pair.p_worse is None:
         return text
-    return f"{text}, p = {min(at.p_better, at.p_worse):.2g}"
+    return f"{text}, p = {min(pair.p_better, pair.p_worse):.2g}"
 
 
-def compared(results: PaperResults, method: str, other: str, measure: str) -> Compared:
+def compare_methods(results: PaperResults, method: str, other: str, measure: str) -> PairedValues:
     """The means of two methods over folds, and paired one-sided t-tests over the queries of all folds."""
-    ours, theirs = (results.results[name].to_row()[measure] for name in (method, other))
+    first, second = (results.results[name].to_row()[measure] for name in (method, other))
     a, b = (results.pooled[name].per_query.get(measure) for name in (method, other))
     if a is None or b is None:
-        return Compared(ours, theirs)
-    return Compared(ours, theirs, paired_t(a, b, "greater"), paired_t(b, a, "greater"))
+        return PairedValues(first, second)
+    return PairedValues(first, second, paired_t(a, b, "greater"), paired_t(b, a, "greater"))
 
 
 FENCHEL, FSM, MINBAT, LAPORTE, LISTMLE = (
@@ -166,5 +168,5 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def verdicts(results: PaperResults) -> list[Verdict]:
-    """On all claims that the results can tell of."""
+    """Verdicts on all claims about methods in the results."""
     return [verdict for claim in CLAIMS for verdict in claim.verdicts(results)]

@@ -1,4 +1,4 @@
-"""Studies: what is measured on each fold beside the methods. One line adds a study, one its table."""
+"""Studies: further measurements on each fold. To add one, add it to STUDIES and its table to STUDY_TABLES."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ STUDY_TABLES: tuple[Callable[[PaperResults], ResultTable | None], ...] = (
 
 
 def study_tables(results: PaperResults) -> list[ResultTable]:
-    """The tables of all studies that are there."""
-    built = (build(results) for build in STUDY_TABLES)
-    return [table for table in built if table is not None and table.rows]
+    """The tables of all studies in the results."""
+    tables = (build(results) for build in STUDY_TABLES)
+    return [table for table in tables if table is not None and table.rows]

@@ -1,4 +1,4 @@
-"""Studies of any data: single features, the certified path, FBPCRank by size, convergence of solvers."""
+"""Studies for any data: single features, the certified path, FBPCRank by size, convergence of solvers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def single_features(fold: Fold, profile: str) -> dict[str, Any]:
 
 
 def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
-    """The ℓ1 path on train: its points with weights and gaps, measured on valid and test."""
+    """The ℓ1 path on the training data: weights, gaps, validation and test values of its points."""
     path = sparse_path(fold.train)
     return {
         "alphas": path.alphas,
@@ -50,12 +50,12 @@ def certified_path(fold: Fold, profile: str) -> dict[str, Any]:
         "relative_gaps": path.relative_gaps,
         "seconds": path.seconds,
         "weights": [nonzero_weights(w, path.feature_names) for w in path.coefs],
-        "validation": _measured(path, fold.valid, profile),
-        "test": _measured(path, fold.test, profile),
+        "validation": _metric_means(path, fold.valid, profile),
+        "test": _metric_means(path, fold.test, profile),
     }
 
 
-def _measured(path: SparsePath, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
+def _metric_means(path: SparsePath, data: Dataset, profile: str) -> dict[str, dict[str, FloatArray]]:
     scores = linear_scores_of_models(data.X, path.coefs)
     values = {metric: Evaluator(data, profile).evaluate_many(scores, metric) for metric in CURVE_METRICS}
     return {m: {"mean": v.mean(axis=1), "standard_error": standard_error(v)} for m, v in values.items()}
@@ -64,8 +64,8 @@ def _measured(path: SparsePath, data: Dataset, profile: str) -> dict[str, dict[s
 def sizes(fold: Fold, profile: str) -> dict[str, Any]:
     """Test metrics of FBPCRank with at most k features."""
     evaluator = Evaluator(fold.test, profile)
-    kept = [k for k in SIZES if k <= fold.train.n_features]
-    rankers = [FBPCRank(max_features=k, tol=0.0).fit(fold.train) for k in kept]
+    sizes_here = [k for k in SIZES if k <= fold.train.n_features]
+    rankers = [FBPCRank(max_features=k, tol=0.0).fit(fold.train) for k in sizes_here]
     means = [evaluator.evaluate(ranker.predict(fold.test), CURVE_METRICS).mean for ranker in rankers]
     used = [len(ranker.support_) for ranker in rankers]
     return {
@@ -75,9 +75,10 @@ def sizes(fold: Fold, profile: str) -> dict[str, Any]:
 
 
 def convergence(fold: Fold, profile: str) -> dict[str, Any]:
-    """Objective and gap against time, of solvers of one ℓ1 problem: the middle of the path.
+    """Objective and gap over time of several solvers on one ℓ1 problem, the middle of the path.
 
-    Frank–Wolfe minimises the same loss over the ball of the solution's norm r; α·r is added to its objective.
+    Frank–Wolfe minimises the same loss over the ball with radius r, the norm of the solution; α·r is added to
+    its objective.
     """
     alphas = sparse_path(fold.train).alphas
     alpha = float(alphas[len(alphas) // 2])
@@ -97,7 +98,7 @@ def convergence(fold: Fold, profile: str) -> dict[str, Any]:
 
 
 def _trace(result: Result, constant: float = 0.0) -> dict[str, Any]:
-    """At most 200 points of a solver's trace."""
-    kept = np.unique(np.linspace(0, len(result.trace) - 1, 200).round().astype(int))
-    columns = {name: np.asarray(values)[kept] for name, values in result.trace.to_dict().items()}
+    """At most 200 evenly spaced points of a solver's trace."""
+    points = np.unique(np.linspace(0, len(result.trace) - 1, 200).round().astype(int))
+    columns = {name: np.asarray(values)[points] for name, values in result.trace.to_dict().items()}
     return columns | {"objective": columns["objective"] + constant}

@@ -9,7 +9,7 @@ import numpy as np
 from papers.choices import PaperResults
 from papers.studies.base import (
     METRIC,
-    Chooser,
+    ModelSelector,
     fit,
     fmean,
     rows_of,
@@ -31,25 +31,27 @@ SELECTORS = ("fsrank", "gas", "fsmsvm")
 
 
 def sizes(fold: Fold, profile: str) -> dict[str, Any]:
-    """Test metrics of RankSVM on the first t features of each selector's order, its C chosen on valid.
+    """Test metrics of RankSVM on the first t features of each selector, C selected on validation data.
 
-    All three choose nested sets: the first t of an order that does not depend on t.
+    All three selectors give nested sets: the first t features of an order that does not depend on t.
     """
-    chooser, train = Chooser(fold, profile), fold.train
+    selector, train = ModelSelector(fold, profile), fold.train
     n_varying = int(np.count_nonzero(varying_columns(train)))
-    kept = sorted({min(size, n_varying) for size in SIZES})
-    found = {}
+    sizes_here = sorted({min(size, n_varying) for size in SIZES})
+    results = {}
     for name, order in orders(train, n_varying).items():
-        outcomes = [chooser.chosen(refitted(train, order[:size]), [{"C": C} for C in CS]) for size in kept]
-        found[name] = {
+        outcomes = [
+            selector.select(refit(train, order[:size]), [{"C": C} for C in CS]) for size in sizes_here
+        ]
+        results[name] = {
             "C": [outcome["parameters"]["C"] for outcome in outcomes],
             "test": {m: [np.mean(outcome["test"][m]) for outcome in outcomes] for m in TABLE_METRICS},
         }
-    return {"n_features": kept, "selectors": found}
+    return {"n_features": sizes_here, "selectors": results}
 
 
 def orders(train: Dataset, n_varying: int) -> dict[str, IntArray]:
-    """The columns in each selector's order of choice."""
+    """The columns in the order in which each selector adds them."""
     selectors: dict[str, FeatureSelector] = {
         "fsrank": FSRank(n_varying), "gas": GAS(n_varying), "fsmsvm": FSMSVM(n_varying)
     }  # fmt: skip
@@ -58,45 +60,47 @@ def orders(train: Dataset, n_varying: int) -> dict[str, IntArray]:
     return {name: selector.selected_ for name, selector in selectors.items()}
 
 
-def refitted(train: Dataset, columns: IntArray) -> list[FloatArray]:
-    """The weights of RankSVM on some columns, for each C."""
-    order, coefs = np.sort(columns), np.zeros((len(CS), train.n_features))
-    part = train.select_features(order)
-    coefs[:, order] = [fit(RankSVM(C, average=True), part).coef_ for C in CS]
+def refit(train: Dataset, columns: IntArray) -> list[FloatArray]:
+    """The weights of RankSVM on these columns, for each C in CS."""
+    columns, coefs = np.sort(columns), np.zeros((len(CS), train.n_features))
+    subset = train.select_features(columns)
+    coefs[:, columns] = [fit(RankSVM(C, average=True), subset).coef_ for C in CS]
     return list(coefs)
 
 
 def sizes_table(results: PaperResults) -> ResultTable | None:
-    """NDCG@10 and MAP of selectors and of FSMRank for some numbers of features."""
+    """Table of NDCG@10 and MAP of the selectors and of FSMRank for several numbers of features."""
     rows = rows_of(results, "selectors")
     if not rows:
         return None
-    shared = [size for size in (3, 5, 10, 15, 20, 25, 30) if all(size in row["n_features"] for row in rows)]
+    shown = [size for size in (3, 5, 10, 15, 20, 25, 30) if all(size in row["n_features"] for row in rows)]
     cells = []
     for metric in (METRIC, "map"):
         label = "NDCG@10" if metric == METRIC else "MAP"
         for name in SELECTORS:
             values = [
                 fmean([row["selectors"][name]["test"][metric][row["n_features"].index(size)] for row in rows])
-                for size in shared
+                for size in shown
             ]
             cells.append((text_cell(method_title(name)), text_cell(label), *map(number_cell, values)))
-        cells += _truncated(results, metric, label, shared)
+        cells += _truncation_rows(results, metric, label, shown)
     return ResultTable(
         "selector_sizes",
         f"{results.name}: accuracy against the number of features",
-        ("method", "metric", *map(str, shared)),
+        ("method", "metric", *map(str, shown)),
         tuple(cells),
-        "FSMRank's figures 1–3, and FS-Rank: they choose t features, on which RankSVM-Primal is fitted again "
-        "(C chosen on valid); FSMRank is its chosen model cut to its t largest weights. Test means over "
-        "folds.",
+        "Figures 1–3 of FSMRank, and FS-Rank. The selectors choose t features, on which RankSVM-Primal is "
+        "refitted (C selected on validation data); FSMRank, truncated: its selected model with only the t "
+        "largest weights. Test values, means over folds.",
     )
 
 
-def _truncated(results: PaperResults, metric: str, label: str, shared: list[int]) -> list[tuple[Cell, ...]]:
-    """FSMRank's chosen models, cut to their t largest weights."""
-    curves = [curve[metric] for curve in results.curves("fsmrank")]
+def _truncation_rows(
+    results: PaperResults, metric: str, label: str, shown: list[int]
+) -> list[tuple[Cell, ...]]:
+    """The row of FSMRank's selected models, truncated to their t largest weights."""
+    curves = [curve[metric] for curve in results.truncation_curves("fsmrank")]
     if not curves or not all(curves):
         return []
-    values = [fmean([curve[min(size, len(curve)) - 1] for curve in curves]) for size in shared]
-    return [(text_cell(f"{method_title('fsmrank')}, cut"), text_cell(label), *map(number_cell, values))]
+    values = [fmean([curve[min(size, len(curve)) - 1] for curve in curves]) for size in shown]
+    return [(text_cell(f"{method_title('fsmrank')}, truncated"), text_cell(label), *map(number_cell, values))]

@@ -1,7 +1,7 @@
-"""The papers' theorems as functions, and their bounds beside what was measured.
+"""The bounds of the papers' theorems, and a table that compares them with measurements.
 
-FenchelRank's and FSMRank's take features in [0, 1]; FSMRank's also importances in (0, 1] and similarities in
-[0, 1].
+The theorems of FenchelRank and FSMRank need features in [0, 1]; those of FSMRank also importances in (0, 1]
+and similarities in [0, 1].
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = tuple[Cell, ...]
 
 
 def fenchelrank_iterations(radius: float, tol: float) -> float:
-    """Theorem 1: FenchelRank is within ε of the minimum after at most 16r²/ε − 1 iterations (r² ≥ 1/8)."""
+    """Theorem 1: FenchelRank needs at most 16r²/ε − 1 iterations to be within ε of the minimum (r² ≥ 1/8)."""
     return 16.0 * radius**2 / tol - 1.0
 
 
@@ -34,9 +34,9 @@ def l1_ball_gap(radius: float, w: FloatArray, gradient: FloatArray) -> float:
 def fsmrank_convergence(lipschitz: float, start: FloatArray, optimum: FloatArray, n_iter: int) -> float:
     """Theorem 2: after t iterations the objective is within 2L‖x0 − x*‖²/(t + 1)² of the minimum.
 
-    L is the largest constant the line search may accept. It doubles from L0/2¹⁰, so it tries L0 itself, where
-    the test always holds: L = L0 is valid without the factor 2 that backtracking costs in general. ``start``
-    and ``optimum`` are in the solver's variables: (u, v) for eq. (2), w for eq. (1).
+    L is the largest constant that the line search may accept. It doubles from L0/2¹⁰, so it tries L0 itself,
+    where the test always holds: L = L0 is valid, without the usual factor 2 of backtracking. ``start`` and
+    ``optimum`` are in the solver's variables: (u, v) for eq. (2), w for eq. (1).
     """
     change = start - optimum
     return 2.0 * lipschitz * float(change @ change) / (n_iter + 1) ** 2
@@ -51,17 +51,17 @@ def fsmrank_generalisation(
 
     for every w with Σ|w_j|/s_j ≤ C, ℓ = f + q, p pairs drawn independently, L0 = (4 + 2λ1)d of Theorem 1.
 
-    The second term follows the proof: the theorem prints C² + λ1/2 where the proof has C² + (λ1/2)C², and
-    log(4d) where the entropy over the (2d)² entries of wwᵀ gives log(4d²). Lemma 1 asks for the Lipschitz
-    constant of the loss, 2(1 + C) in the margin, where the theorem has L0, that of the gradient; here stands
-    the larger of the two.
+    The second term follows the proof: the theorem states C² + λ1/2 where the proof has C² + (λ1/2)C², and
+    log(4d) where the entropy over the (2d)² entries of wwᵀ gives log(4d²). Lemma 1 needs the Lipschitz
+    constant of the loss, 2(1 + C) in the margin, but the theorem uses L0, that of the gradient; this function
+    uses the larger of the two.
 
     Parameters
     ----------
     radius : float
-        C; of a fit, Σ|w_j|/s_j.
+        C; for a fitted model, Σ|w_j|/s_j.
     probability : float
-        θ, the probability that the bound fails, in (0, 1).
+        θ in (0, 1), the probability that the bound does not hold.
     """
     C, d, p, ridge = radius, n_features, n_pairs, 0.5 * similarity_weight
     lipschitz = max(fsmrank_lipschitz(d, similarity_weight), 2.0 * (1.0 + C))
@@ -71,16 +71,16 @@ def fsmrank_generalisation(
 
 
 def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> float:
-    """Sparse CS-ListMLE, Theorem 2(d): from w = 0 at most L‖w*‖²/(2ε) iterations to within ε of the minimum.
+    """Theorem 2(d) of Sparse CS-ListMLE: from w = 0 it needs at most L‖w*‖²/(2ε) iterations to within ε.
 
-    L is the largest constant that the search for it may accept. It doubles from L0/2⁸, L0 the bound of
-    Theorem 1, so that L0 itself is tried, where the test always holds.
+    L is the largest constant that the line search may accept. It doubles from L0/2⁸, where L0 is the bound of
+    Theorem 1, so it tries L0 itself, where the test always holds.
     """
     return lipschitz * float(optimum @ optimum) / (2.0 * tol)
 
 
 def bounds_table(results: PaperResults) -> ResultTable:
-    """All bounds of the first fold."""
+    """Table of all bounds on the first fold."""
     builders = {
         "fenchelrank_bounds": _fenchelrank,
         "listmle_bounds": _listmle,
@@ -88,55 +88,55 @@ def bounds_table(results: PaperResults) -> ResultTable:
     }
     rows: list[Row] = []
     for study, build in builders.items():
-        found = first_row(results, study)
-        rows += build(found) if found else []
+        row = first_row(results, study)
+        rows += build(row) if row else []
     return ResultTable(
         "theory",
-        f"{results.name}: the theorems in numbers",
-        ("theorem", "of what", "setting", "bound", "measured"),
+        f"{results.name}: bounds of the theorems",
+        ("theorem", "quantity", "setting", "bound", "measured"),
         tuple(rows),
         "First fold. FenchelRank: iterations until the objective is within ε of the minimum over the ball "
-        "(in brackets, until the duality gap proves it). Sparse CS-ListMLE: until it is within ε of the "
-        "minimum, ε a thousandth of the loss at w = 0, L the bound of theorem 1. FSMRank: distance from the "
-        "minimum after so many iterations; and loss on test pairs minus loss on training pairs, a bound that "
-        "holds with probability 0.95 if pairs are drawn independently, which pairs of one query are not.",
+        "(in brackets: until the duality gap proves it). Sparse CS-ListMLE: iterations until it is within ε "
+        "of the minimum; ε is a thousandth of the loss at w = 0, and L the bound of theorem 1. FSMRank, 2: "
+        "distance from the minimum. FSMRank, 3: loss on test pairs minus loss on training pairs; the bound "
+        "holds with probability 0.95 for independent pairs, but pairs of one query are not independent.",
     )
 
 
-def _fenchelrank(found: Entry) -> Iterator[Row]:
-    for run in found.get("runs", ()):
+def _fenchelrank(row: Entry) -> Iterator[Row]:
+    for run in row.get("runs", ()):
         stopped = run["stopped"] if run["stopped"] is not None else f"> {run['tried']}"
         needed = run["needed"] if run["needed"] is not None else f"> {run['tried']}"
-        setting = f"r = {run['radius']:g}, ε = {found['tol']:g}"
-        words = (text_cell("FenchelRank, 1"), text_cell("iterations"), text_cell(setting))
-        yield (*words, _big(run["bound"]), text_cell(f"{needed} ({stopped})"))
+        setting = f"r = {run['radius']:g}, ε = {row['tol']:g}"
+        texts = (text_cell("FenchelRank, 1"), text_cell("iterations"), text_cell(setting))
+        yield (*texts, _rounded_up(run["bound"]), text_cell(f"{needed} ({stopped})"))
 
 
-def _listmle(found: Entry) -> Iterator[Row]:
-    for run in found["runs"]:
+def _listmle(row: Entry) -> Iterator[Row]:
+    for run in row["runs"]:
         needed = str(run["needed"]) if run["needed"] is not None else f"> {run['tried']}"
-        words = (
+        texts = (
             text_cell("Sparse CS-ListMLE, 2(d)"),
             text_cell("iterations"),
             text_cell(f"λ = {run['alpha']:g}"),
         )
-        yield (*words, _big(run["bound"]), text_cell(needed))
+        yield (*texts, _rounded_up(run["bound"]), text_cell(needed))
 
 
-def _fsmrank(found: Entry) -> Iterator[Row]:
-    if "n_iter" not in found:
+def _fsmrank(row: Entry) -> Iterator[Row]:
+    if "n_iter" not in row:
         return
-    after = text_cell(f"after {found['n_iter']} iterations")
-    distances = (_number(found["distance_bound"]), text_cell(f"{found['distance']:.2g}"))
+    after = text_cell(f"after {row['n_iter']} iterations")
+    distances = (_value_cell(row["distance_bound"]), text_cell(f"{row['distance']:.2g}"))
     yield (text_cell("FSMRank, 2"), text_cell("distance from the minimum"), after, *distances)
-    setting = text_cell(f"C = {found['radius']:.3g}, p = {found['n_pairs']:.0f}, θ = 0.05")
-    excess = (_number(found["excess_bound"]), text_cell(f"{found['excess']:+.2g}"))
-    yield (text_cell("FSMRank, 3"), text_cell("loss on unseen pairs − on training pairs"), setting, *excess)
+    setting = text_cell(f"C = {row['radius']:.3g}, p = {row['n_pairs']:.0f}, θ = 0.05")
+    excess = (_value_cell(row["excess_bound"]), text_cell(f"{row['excess']:+.2g}"))
+    yield (text_cell("FSMRank, 3"), text_cell("loss on test pairs − on training pairs"), setting, *excess)
 
 
-def _big(value: float) -> Cell:
+def _rounded_up(value: float) -> Cell:
     return Cell(value, f"{math.ceil(value):,}")
 
 
-def _number(value: float) -> Cell:
+def _value_cell(value: float) -> Cell:
     return Cell(value, f"{value:,.3g}" if value < 1000 else f"{value:,.0f}")
