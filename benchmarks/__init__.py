@@ -1,1 +1,1 @@
-"""Benchmarks: each file measures one claim against a peer in the same run and keeps the result as data."""
+"""Benchmarks against other software, and studies of claims in the documentation."""

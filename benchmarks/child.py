@@ -1,6 +1,6 @@
-"""One competitor, one data set, one measure, in a process of its own: ``python -m benchmarks.child``.
+"""Run one measure for one competitor on one data set, in a separate process: ``python -m benchmarks.child``.
 
-Prints one JSON object per row as soon as it is known, so that a run that is stopped keeps what it has.
+Prints each row as JSON when it is measured, so an interrupted run keeps its finished rows.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from benchmarks.harness import Skipped
 from benchmarks.measures import MEASURES
 from benchmarks.measures.base import Run
 
-MARK = "row: "
+PREFIX = "row: "
 
 
-def main(measure: str, data: str, competitor: str, how: str) -> None:
-    run = Run(data, COMPETITORS[competitor], full=how == "full")
+def main(measure: str, data: str, competitor: str, mode: str) -> None:
+    run = Run(data, COMPETITORS[competitor], full=mode == "full")
     try:
         for row in MEASURES[measure].run(run):
-            print(MARK + json.dumps(row), flush=True)
-    except Skipped as why:
-        print(MARK + json.dumps({"what": "all", "skipped": str(why)}), flush=True)
+            print(PREFIX + json.dumps(row), flush=True)
+    except Skipped as reason:
+        print(PREFIX + json.dumps({"what": "all", "skipped": str(reason)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Does knowing the costs help? Ten seeds of two kinds of costly synthetic data, at several cost budgets.
+"""Gain from using feature costs in the fit, on two kinds of synthetic data with ten seeds each.
 
-Shop: `make_shop` with `shop_costs`. Drawn: `make_ranking` with log-normal costs, every third block of five
-correlated features a group that is paid once. At each budget the model chosen with costs stands against the
-best candidate without them (same families and held-out queries) that costs no more; where there is none, that
-is said and counts for neither. NDCG@10 on the validation queries, which help to guide both choices, and on
-test queries, which guide none.
+Shop: `make_shop` with `shop_costs`. Drawn: `make_ranking` with log-normal costs; every third block of five
+correlated features is a group that is paid once. For each cost budget, compares the model fitted with costs
+with the best affordable candidate of a fit without costs (same families and held-out queries). Budgets
+without such a candidate are counted separately. NDCG@10 on the validation queries, which are used for both
+selections, and on test queries, which are not used for selection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import keep
+from benchmarks.harness import save_result
 from ranksieve._types import FloatArray
 from ranksieve.choice.decide import allowed, choose
 from ranksieve.data.budget import Budget
@@ -38,12 +38,12 @@ def drawn(seed: int) -> tuple[Dataset, FeatureCosts]:
         sum(N_QUERIES), 60, 12, docs_per_query=(12, 40), n_constant=0, correlation=0.7, random_state=seed
     )
     names, rng = data.feature_names, np.random.default_rng(seed)
-    blocks = [names[first::12] for first in range(12)]  # what shares a factor in make_ranking
+    blocks = [names[first::12] for first in range(12)]  # these share a factor in make_ranking
     units = []
     for number, block in enumerate(blocks):
-        grouped = number % 3 == 0
-        members = [tuple(block)] if grouped else [(name,) for name in block]
-        units += [CostUnit(f"{m[0]}…" if grouped else m[0], float(rng.lognormal(0, 1)), m) for m in members]
+        is_group = number % 3 == 0
+        members = [tuple(block)] if is_group else [(name,) for name in block]
+        units += [CostUnit(f"{m[0]}…" if is_group else m[0], float(rng.lognormal(0, 1)), m) for m in members]
     return data, FeatureCosts(tuple(units))
 
 
@@ -53,7 +53,8 @@ def split(data: Dataset) -> list[Dataset]:
     ]
 
 
-def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict[str, Any]]:
+def compare_with_plain(data: Dataset, costs: FeatureCosts) -> list[dict[str, Any]]:
+    """One row per budget: the model fitted with costs, and the best affordable one fitted without."""
     train, valid, test = split(data)
     columns = costs.columns(data.feature_names)
     plain = SparseRanker(metric=METRIC, profile=PROFILE).fit(train, valid=valid)
@@ -63,17 +64,17 @@ def against_plain(data: Dataset, costs: FeatureCosts) -> list[dict[str, Any]]:
         ranker = SparseRanker(metric=METRIC, profile=PROFILE, feature_costs=costs, max_cost=limit)
         ranker.fit(train, valid=valid)
         row = {"share": share, "budget": limit}
-        row |= measured("costs", ranker, ranker.coef_, columns, valid, test)
+        row |= evaluate_model("costs", ranker, ranker.coef_, columns, valid, test)
         families, names = plain.choice_.families, plain.choice_.feature_names
         budget = Budget(max_cost=limit, costs=columns)
         if allowed(families, budget).any():
             w = choose(families, budget, names).candidate.coef
-            row |= measured("plain", plain, w, columns, valid, test)
+            row |= evaluate_model("plain", plain, w, columns, valid, test)
         rows.append(row)
     return rows
 
 
-def measured(
+def evaluate_model(
     name: str, ranker: SparseRanker, w: FloatArray, columns: ColumnCosts, valid: Dataset, test: Dataset
 ) -> dict[str, Any]:
     values = {
@@ -88,17 +89,19 @@ def measured(
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Over the seeds of one budget."""
+    """Means over the seeds for one budget."""
     both = [row for row in rows if "plain_valid" in row]
-    gain = {part: [row[f"costs_{part}"] - row[f"plain_{part}"] for row in both] for part in ("valid", "test")}
+    gains = {
+        part: [row[f"costs_{part}"] - row[f"plain_{part}"] for row in both] for part in ("valid", "test")
+    }
     return {
         "share": rows[0]["share"],
         "seeds": len(rows),
         "plain_path_has_no_model": len(rows) - len(both),
-        "better_on_validation": sum(g > 0 for g in gain["valid"]),
-        "better_on_test": sum(g > 0 for g in gain["test"]),
-        "mean_gain_validation": float(np.mean(gain["valid"])) if both else None,
-        "mean_gain_test": float(np.mean(gain["test"])) if both else None,
+        "better_on_validation": sum(g > 0 for g in gains["valid"]),
+        "better_on_test": sum(g > 0 for g in gains["test"]),
+        "mean_gain_validation": float(np.mean(gains["valid"])) if both else None,
+        "mean_gain_test": float(np.mean(gains["test"])) if both else None,
         "mean_costs_test": float(np.mean([row["costs_test"] for row in rows])),
     }
 
@@ -106,12 +109,12 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     result = {}
     for make in (shop, drawn):
-        rows = [row for seed in SEEDS for row in against_plain(*make(seed))]
+        rows = [row for seed in SEEDS for row in compare_with_plain(*make(seed))]
         tables = [summary([row for row in rows if row["share"] == share]) for share in SHARES]
         for table in tables:
             print(make.__name__, {k: round(v, 4) if isinstance(v, float) else v for k, v in table.items()})
         result[make.__name__] = {"budgets": tables, "rows": rows}
-    keep("costs", result, quiet=True)
+    save_result("costs", result, quiet=True)
 
 
 if __name__ == "__main__":

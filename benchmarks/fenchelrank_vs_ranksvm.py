@@ -1,6 +1,6 @@
-"""FenchelRank against RankSVM-Primal: the paired one-sided t-test of the FenchelRank paper's Table 3.
+"""FenchelRank against RankSVM-Primal: the paired one-sided t-test in Table 3 of the FenchelRank paper.
 
-Test values of all folds' queries are pooled; beside it Fisher's randomisation test.
+The tests are over the test queries of all folds. Also computes Fisher's randomisation test.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.harness import keep, letor_root
+from benchmarks.harness import letor_root, save_result
 from ranksieve.experiment import bench
 from ranksieve.io.folds import Fold, load_letor_folds
 from ranksieve.metrics.significance import paired_t, randomisation
@@ -29,21 +29,22 @@ def main() -> None:
     root = letor_root()
     if root is None:
         return
-    kept = {}
-    for data_set, printed in PAPER.items():
+    result = {}
+    for data_set, paper_p_values in PAPER.items():
         folds = load_letor_folds(data_set, root)
         fenchel, svm = run("fenchelrank", folds), run("ranksvm", folds)
         print(f"\n{data_set}: {'metric':8} FenchelRank RankSVM  p (t)   p (randomisation)  p in the paper")
-        for metric, paper in zip(METRICS, printed, strict=True):
+        for metric, p_paper in zip(METRICS, paper_p_values, strict=True):
             a, b = fenchel.pooled(metric), svm.pooled(metric)
             p, r = paired_t(a, b, "greater"), randomisation(a, b, alternative="greater")
             means = (fenchel.mean(metric), svm.mean(metric))
             left = f"{'':{len(data_set)}}  {metric:8} {means[0]:.4f}      {means[1]:.4f}"
-            print(f"{left}   {p:.4f}  {r:.4f}   {paper}")
-            kept[f"{data_set} {metric}"] = {
-                "fenchelrank": means[0], "ranksvm": means[1], "p_t": p, "p_randomisation": r, "p_paper": paper
+            print(f"{left}   {p:.4f}  {r:.4f}   {p_paper}")
+            result[f"{data_set} {metric}"] = {
+                "fenchelrank": means[0], "ranksvm": means[1], "p_t": p, "p_randomisation": r,
+                "p_paper": p_paper,
             }  # fmt: skip
-    keep("fenchelrank_vs_ranksvm", kept, quiet=True)
+    save_result("fenchelrank_vs_ranksvm", result, quiet=True)
 
 
 if __name__ == "__main__":

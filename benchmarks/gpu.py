@@ -70,7 +70,7 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def repeated(work: Callable[[], Any], times: int = REPEATS) -> list[float]:
+def timings(work: Callable[[], Any], times: int = REPEATS) -> list[float]:
     return [seconds(work)[0] for _ in range(times)]
 
 
@@ -114,18 +114,18 @@ def measure_sizes(found: dict[str, Any]) -> None:
         made, objective = seconds(partial(make_objective, data))
         X = data.X.values
         X.sum()
-        reading = min(repeated(X.sum, 20))
+        reading = min(timings(X.sum, 20))
         first, (grid, results) = seconds(partial(path_of, objective))
         w = results[-1].w
         evaluated(objective, w)
-        evaluations = repeated(partial(evaluated, objective, w), 30)
-        paths = repeated(partial(path_of, objective))
+        evaluations = timings(partial(evaluated, objective, w), 30)
+        paths = timings(partial(path_of, objective))
         again = path_of(objective)[1]
         pairs = objective.loss.normaliser
         del objective
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        whole = repeated(partial(sparse_path, data, n_alphas=POINTS, tol=TOL), 3)
+        whole = timings(partial(sparse_path, data, n_alphas=POINTS, tol=TOL), 3)
         one = {
             "documents": n_lists * length, "features": n_features, "length": length,
             "pairs": pairs, "reading_ms": 1e3 * reading,
@@ -159,8 +159,8 @@ def measure_sizes(found: dict[str, Any]) -> None:
 
 def both(found: dict[str, Any], name: str, key: str, host: Dataset) -> None:
     """The path of data in memory, by the processor and by the GPU, the moving included."""
-    gpu = repeated(lambda: sparse_path(host, n_alphas=POINTS, tol=TOL, device="cuda"))
-    processor = repeated(lambda: sparse_path(host, n_alphas=POINTS, tol=TOL), 3)
+    gpu = timings(lambda: sparse_path(host, n_alphas=POINTS, tol=TOL, device="cuda"))
+    processor = timings(lambda: sparse_path(host, n_alphas=POINTS, tol=TOL), 3)
     found.setdefault(key, {})[name] = {
         "documents": host.n_docs, "features": host.n_features,
         "gpu_s": median(gpu[1:]), "processor_s": median(processor[1:]),

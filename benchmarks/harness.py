@@ -1,4 +1,4 @@
-"""Timing, memory, versions and results of benchmarks."""
+"""Timing, memory, versions, and files of results."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ REPEATS = 5
 
 
 class Skipped(Exception):
-    """Why something cannot be measured, in a word or two."""
+    """Something cannot be measured; the message is the reason."""
 
 
 def letor_root() -> Path | None:
-    """Where the LETOR data are, or None (and a word about it)."""
+    """Folder of the LETOR data; prints a message and returns None if they are missing."""
     root = letor_folder()
     if (root / "OHSUMED" / "Fold1" / "train.txt").exists():
         return root
-    print(f"skipped: no LETOR data at {root} (set RANKSIEVE_LETOR)")
+    print(f"skipped: no LETOR data in {root} (set RANKSIEVE_LETOR)")
     return None
 
 
 def letor_folder() -> Path:
-    """Where the LETOR data should be."""
+    """Folder for the LETOR data, which may not exist."""
     return Path(os.environ.get("RANKSIEVE_LETOR", HERE.parent.parent / "shared" / "data"))
 
 
 def seconds(work: Callable[[], Any], repeats: int) -> list[float]:
-    """Wall-clock time of each repetition."""
+    """Wall-clock seconds of each repetition."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -53,51 +53,53 @@ def seconds(work: Callable[[], Any], repeats: int) -> list[float]:
     return times
 
 
-def repeated(
-    work: Callable[[], Any], repeats: int, budget: float, known: Sequence[float] = ()
+def timings(
+    work: Callable[[], Any], repeats: int, budget: float, earlier: Sequence[float] = ()
 ) -> list[float]:
-    """As many repetitions as asked for, ``known`` ones included, or as fit into ``budget`` seconds."""
-    times = list(known)
+    """Seconds of ``repeats`` repetitions, fewer if they exceed ``budget`` seconds; includes ``earlier``."""
+    times = list(earlier)
     while not times or (len(times) < repeats and sum(times) + min(times) <= budget):
         times += seconds(work, 1)
     return times
 
 
-def in_turn(works: dict[str, Callable[[], Any]], repeats: int, budget: float) -> dict[str, list[float]]:
-    """Times of several works, taken in turn, so that a busy moment of the machine meets all of them."""
+def interleaved_timings(
+    works: dict[str, Callable[[], Any]], repeats: int, budget: float
+) -> dict[str, list[float]]:
+    """Seconds of several calls, measured in turn so that load on the machine affects all of them equally."""
     times: dict[str, list[float]] = {name: [] for name in works}
     start = time.perf_counter()
-    for turn in range(repeats):
-        if turn and (time.perf_counter() - start) * (turn + 1) / turn > budget:
+    for n_done in range(repeats):
+        if n_done and (time.perf_counter() - start) * (n_done + 1) / n_done > budget:
             break
         for name, work in works.items():
             times[name] += seconds(work, 1)
     return times
 
 
-def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Median, lowest, highest and how many."""
+def summarise(values: Sequence[float]) -> dict[str, Any]:
+    """Median, lowest and highest value, and the number of values."""
     return {"median": statistics.median(values), "low": min(values), "high": max(values), "n": len(values)}
 
 
 def peak_megabytes() -> float:
-    """Largest resident size of this process so far (ru_maxrss would begin at the parent's size)."""
+    """Peak resident memory of this process (ru_maxrss would start at the parent's value)."""
     status = Path("/proc/self/status").read_text()
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
     return int(kilobytes) / 1024
 
 
 def in_subprocess(module: str, *arguments: str) -> dict[str, Any]:
-    """Run ``python -m module arguments`` and read the JSON object it prints last: memory is then its own."""
+    """Run ``python -m module arguments`` in a new process; return the JSON object of its last line."""
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True)
-    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    process = subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, Any] = json.loads(process.stdout.strip().splitlines()[-1])
     return result
 
 
 @cache
 def our_version() -> str:
-    """The version with a digest of the sources: a result is kept only as long as they are the same."""
+    """Version of ranksieve with a hash of its sources: results are measured again if the sources change."""
     digest = hashlib.sha256()
     folder = Path(ranksieve.__file__).parent
     for file in sorted(folder.rglob("*.py")):
@@ -106,7 +108,7 @@ def our_version() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the results were measured on."""
+    """Description of this machine."""
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "python": platform.python_version(),
@@ -124,8 +126,8 @@ def _processor() -> str:
     return names[0] if names else platform.processor()
 
 
-def keep(name: str, result: dict[str, Any], quiet: bool = False) -> None:
-    """Write a result to benchmarks/results, with what it ran on, and print it unless ``quiet``."""
+def save_result(name: str, result: dict[str, Any], quiet: bool = False) -> None:
+    """Write a result and the description of the machine to benchmarks/results; print it unless ``quiet``."""
     with atomic_write(RESULTS / f"{name}.json") as file:
         file.write(json.dumps({**result, "about": machine()}, indent=2) + "\n")
     if quiet:

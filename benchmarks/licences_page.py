@@ -1,4 +1,4 @@
-"""docs/licences.md: what is needed, under which licence and what for: ``make docs``."""
+"""Write docs/licences.md, the dependencies with their licences and uses: ``make docs``."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 OWN = "ranksieve"
 PERMISSIVE = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT")
-TOOLS = ("MPL-2.0",)  # of programs that only develop it: they are no part of what is given on
+TOOL_LICENCES = ("MPL-2.0",)  # accepted for development tools, which are not redistributed
 BASE = "base"
 USES = {
-    "catboost": "peer of the benchmarks",
-    "celer": "peer of the benchmarks",
-    "coverage": "which branches tests reach",
+    "catboost": "competitor in the benchmarks",
+    "celer": "competitor in the benchmarks",
+    "coverage": "test coverage",
     "dask": "data on a cluster",
     "distributed": "data on a cluster",
-    "fastrank": "peer of the benchmarks",
-    "filelock": "one writer at a time",
-    "hypothesis": "tests with drawn examples",
-    "import-linter": "the layers of the package",
-    "ir-measures": "metrics to compare ours with",
-    "jinja2": "pages",
-    "joblib": "processes",
-    "lazy-loader": "a quick start",
+    "fastrank": "competitor in the benchmarks",
+    "filelock": "file locks",
+    "hypothesis": "property-based tests",
+    "import-linter": "checking the layers of the package",
+    "ir-measures": "reference metrics in tests",
+    "jinja2": "HTML pages",
+    "joblib": "parallel processes",
+    "lazy-loader": "lazy imports",
     "lightgbm": "LambdaMART, and models of LightGBM",
-    "mkdocs": "the site of the documentation",
-    "mkdocs-material": "the look of the site",
-    "mkdocstrings": "the API on the site",
-    "msgspec": "numbers in LETOR text",
-    "mypy": "types",
-    "narwhals": "tables of any kind",
+    "mkdocs": "documentation site",
+    "mkdocs-material": "theme of the documentation site",
+    "mkdocstrings": "API reference on the documentation site",
+    "msgspec": "parsing numbers and JSON",
+    "mypy": "type checking",
+    "narwhals": "data frames of any library",
     "numba": "compiled kernels",
     "numpy": "arrays",
-    "onnx": "models as ONNX",
-    "onnxruntime": "scores of exported ONNX in tests",
-    "pandas": "tables",
-    "playwright": "pages in a browser in tests",
-    "polars": "tables",
-    "pyarrow": "parquet and CSV",
-    "pysofia": "peer of the benchmarks",
+    "onnx": "ONNX export",
+    "onnxruntime": "tests of the ONNX export",
+    "pandas": "data frames",
+    "playwright": "browser tests of HTML pages",
+    "polars": "data frames",
+    "pyarrow": "Parquet and CSV",
+    "pysofia": "competitor in the benchmarks",
     "pytest": "tests",
-    "pytest-xdist": "tests in several processes",
-    "pytrec-eval-terrier": "metrics to compare ours with",
-    "rich": "tables and bars on the terminal",
-    "rlscore": "peer of the benchmarks",
-    "ruff": "style",
-    "scikit-learn": "the interface of rankers",
+    "pytest-xdist": "parallel tests",
+    "pytrec-eval-terrier": "reference metrics in tests",
+    "rich": "tables and progress bars on the terminal",
+    "rlscore": "competitor in the benchmarks",
+    "ruff": "linting and formatting",
+    "scikit-learn": "estimator interface",
     "scipy": "sparse matrices, statistics",
-    "skglm": "peer of the benchmarks",
-    "threadpoolctl": "threads of BLAS",
+    "skglm": "competitor in the benchmarks",
+    "threadpoolctl": "number of BLAS threads",
     "torch": "fits on a GPU",
-    "triton": "kernels of fits on a GPU",
-    "typer": "the command line",
-    "vowpalwabbit": "peer of the benchmarks",
-    "xgboost": "peer of the benchmarks",
+    "triton": "GPU kernels",
+    "typer": "command line",
+    "vowpalwabbit": "competitor in the benchmarks",
+    "xgboost": "competitor in the benchmarks",
 }
-STATED = {  # by projects whose packages are not installed with the others
+PROJECT_LICENCES = {  # of packages that may not be installed
     "catboost": "Apache-2.0",
     "celer": "BSD-3-Clause",
     "fastrank": "MIT",
@@ -75,7 +75,7 @@ STATED = {  # by projects whose packages are not installed with the others
     "vowpalwabbit": "BSD-3-Clause",
     "xgboost": "Apache-2.0",
 }
-WORDS = {  # in which packages without an expression of SPDX say it
+LICENCE_PATTERNS = {  # for packages without an SPDX expression
     r"Apache(-2| (Software )?License)": "Apache-2.0",
     r"BSD 2-Clause": "BSD-2-Clause",
     r"BSD": "BSD-3-Clause",
@@ -83,10 +83,10 @@ WORDS = {  # in which packages without an expression of SPDX say it
 }
 INTRODUCTION = """# Dependencies and their licences
 
-Made by `make docs` from pyproject.toml and the metadata of what is installed. ranksieve itself is under the
-Apache License 2.0. *base* is always needed; the others are extras, `pip install ".[NAME]"`. *bench* are the
-peers of the benchmarks, which `make bench` installs into an environment of their own, and *dev* is what tests
-need: neither is part of what is given on.
+Generated by `make docs` from pyproject.toml and the metadata of the installed packages. ranksieve itself has
+the Apache License 2.0. *base* is always required; the others are extras, `pip install ".[NAME]"`. *bench*
+contains the competitors in the benchmarks, which `make bench` installs into a separate environment, and *dev*
+the packages for tests; neither is redistributed.
 
 | package | extra | licence | used for |
 |---|---|---|---|
@@ -94,40 +94,40 @@ need: neither is part of what is given on.
 
 
 def requirements() -> dict[str, list[str]]:
-    """The packages that pyproject.toml names, each with the extras that it is in."""
+    """The packages in pyproject.toml, each with its extras."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     lists: Mapping[str, Iterable[str]] = {BASE: project["dependencies"], **project["optional-dependencies"]}
-    found: dict[str, list[str]] = {}
-    for extra, needs in lists.items():
-        for need in needs:
-            name = re.match(r"[\w.-]+", need)[0].lower()  # type: ignore[index]
+    extras_of: dict[str, list[str]] = {}
+    for extra, specifiers in lists.items():
+        for specifier in specifiers:
+            name = re.match(r"[\w.-]+", specifier)[0].lower()  # type: ignore[index]
             if name != OWN:
-                found.setdefault(name, []).append(extra)
-    return dict(sorted(found.items()))
+                extras_of.setdefault(name, []).append(extra)
+    return dict(sorted(extras_of.items()))
 
 
 def licence_of(package: str) -> str:
-    """The licence that an installed package states, else the one that its project does; "unknown" if none."""
+    """The licence in the metadata of an installed package, else in PROJECT_LICENCES, else "unknown"."""
     try:
         about = metadata(package)
     except PackageNotFoundError:
-        return STATED.get(package, "unknown")
-    if stated := about.get_all("License-Expression"):
-        return str(stated[0])
+        return PROJECT_LICENCES.get(package, "unknown")
+    if expressions := about.get_all("License-Expression"):
+        return str(expressions[0])
     licence = (about.get_all("License") or [""])[0]
     texts = [*(about.get_all("Classifier") or ()), licence.partition("\n")[0]]
     licences = " ".join(text for text in texts if text.startswith("License") or " :: " not in text)
-    return next((name for words, name in WORDS.items() if re.search(words, licences)), "unknown")
+    matches = (name for pattern, name in LICENCE_PATTERNS.items() if re.search(pattern, licences))
+    return next(matches, "unknown")
 
 
 def is_permissive(licence: str, extras: Iterable[str]) -> bool:
-    """Whether the first licence, which is the package's own, lets everybody use and give on what needs it."""
+    """Whether the package's own licence, the first one, is permissive, or accepted for a development tool."""
     own = re.split(r" AND | WITH ", licence)[0]
-    return own in PERMISSIVE or (own in TOOLS and set(extras) == {"dev"})
+    return own in PERMISSIVE or (own in TOOL_LICENCES and set(extras) == {"dev"})
 
 
 def licences_page() -> str:
-    """The page."""
     lines = [
         f"| {package} | {', '.join(extras)} | {licence_of(package)} | {USES[package]} |\n"
         for package, extras in requirements().items()

@@ -1,15 +1,15 @@
-"""Cost-sensitive ListMLE: the time of a gradient from 10⁴ to 10⁶ documents, about 100 a query.
+"""Cost-sensitive ListMLE: time of a gradient for 10⁴ to 10⁶ documents, about 100 per query.
 
-``loss`` is value and gradient in scores, ``objective`` value and gradient in the weights of 20 features. The
-exponent is the slope of log time over log documents; 1 is linear. The tail line gives both with as many label
-levels as documents in a query, where a cost of documents × levels would show.
+``loss``: value and gradient with respect to the scores; ``objective``: with respect to the weights of 20
+features. The exponent is the slope of log time over log documents; 1 means linear. The second series has as
+many label levels as documents per query, which would show a cost proportional to documents × levels.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.harness import keep, seconds
+from benchmarks.harness import save_result, seconds
 from ranksieve.data.dataset import Dataset
 from ranksieve.losses import CostSensitiveListMLE
 from ranksieve.objective import LocalObjective, Objective
@@ -28,11 +28,11 @@ def make(n_docs: int, n_levels: int) -> Objective:
 
 
 def measure(n_docs: int, n_levels: int) -> tuple[float, float]:
-    """Best seconds of (loss, objective)."""
+    """Fewest seconds for the loss and for the objective."""
     objective = make(n_docs, n_levels)
     w = np.random.default_rng(0).standard_normal(N_FEATURES)
     scores = objective.scores(w)
-    objective.loss.evaluate(scores)  # compiled by now
+    objective.loss.evaluate(scores)  # compile
     return (
         min(seconds(lambda: objective.loss.evaluate(scores), REPEATS)),
         min(seconds(lambda: objective.gradient(objective.evaluate(w)), REPEATS)),
@@ -56,7 +56,7 @@ def main() -> None:
                 result[f"{name}_{part}_ms_{n}"] = 1e3 * t
             result[f"{name}_{part}_ns_per_document_at_{SIZES[-1]}"] = 1e9 * best[-1] / SIZES[-1]
             result[f"{name}_{part}_exponent"] = exponent(best)
-    keep("listmle_scaling", {**result, "runs": f"best of {REPEATS}"})
+    save_result("listmle_scaling", {**result, "runs": f"best of {REPEATS}"})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""docs/methods from the table of methods: ``make docs``.
+"""Update docs/methods from the table of methods: ``make docs``.
 
-README.md is made whole. Of the page of each method, what stands between ``<!-- facts -->`` or
-``<!-- output -->`` and ``<!-- end -->`` is made; all other text is written by hand, there.
+README.md is generated. In the page of each method, only the parts between ``<!-- facts -->`` or
+``<!-- output -->`` and ``<!-- end -->`` are generated; edit the rest by hand.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.method_facts import facts, grid_words
+from benchmarks.method_facts import facts, grid_text
 from ranksieve.methods import METHODS, Method
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "methods"
-LINE, MOST_ROWS = 100, 8
+LINE_LENGTH, MAX_ROWS = 100, 8
 PAGE_INTRODUCTION = """# Methods
 
-Made from the table `ranksieve.methods.METHODS` by `make docs`. Every linear method works with
-`ranksieve fit --method NAME`; "choice" is the metric by which its paper chooses parameters.
-Which one to take: [choosing a method and a penalty](../choosing.md).
+Generated from the table `ranksieve.methods.METHODS` by `make docs`. Every linear method works with
+`ranksieve fit --method NAME`; "choice" is the metric that its paper uses to select parameters.
+To decide which one to use, see [choosing a method and a penalty](../choosing.md).
 
-What is common to several: [first-order methods](first_order.md), [boosting and structural SVM](boosting.md),
-[SVMs and least squares](svms.md), [sparse SVMs](sparse_ranksvm.md), [selectors](selectors.md).
+Pages about groups of methods: [first-order methods](first_order.md),
+[boosting and structural SVM](boosting.md), [SVMs and least squares](svms.md),
+[sparse SVMs](sparse_ranksvm.md), [selectors](selectors.md).
 
 | name | method | source | loss | penalty | solver | linear | grid | choice |
 |---|---|---|---|---|---|---|---|---|
@@ -36,7 +37,7 @@ What is common to several: [first-order methods](first_order.md), [boosting and 
 EXAMPLE_DATA = """
 ## Example data
 
-The pages of the methods show what `fit` says of these data, where five of twenty features matter:
+The pages of the methods show the output of `fit` for these data, where five of twenty features are relevant:
 
 ```python
 {code}
@@ -53,31 +54,30 @@ print("informative:", [name for name, weight in zip(data.feature_names, data.tru
 
 
 def methods_page() -> str:
-    """The page of the table."""
     lines = "".join(_page_line(name, method) for name, method in METHODS.items())
     return PAGE_INTRODUCTION + lines + EXAMPLE_DATA.format(code=EXAMPLE_CODE)
 
 
 def method_page(name: str, text: str) -> str:
-    """The page of a method with its facts, and with what its command says in this folder."""
+    """The page of a method with new facts, and with the output of its command in the current folder."""
     command = re.search(r"^\$ ranksieve (.*?)$", text.replace("\\\n", " "), flags=re.M)
     if command is None:
         raise ValueError(f"docs/methods/{name}.md shows no command")
-    said = f"```\n{output_of(shlex.split(command[1]))}```\n"
-    return replaced(replaced(text, "facts", facts(name)), "output", said)
+    output = f"```\n{output_of(shlex.split(command[1]))}```\n"
+    return replace_part(replace_part(text, "facts", facts(name)), "output", output)
 
 
-def replaced(text: str, part: str, made: str) -> str:
-    """The text with another part between its markers."""
+def replace_part(text: str, part: str, content: str) -> str:
+    """Replace the part between its markers."""
     pattern = rf"(<!-- {part} -->\n).*?(<!-- end -->)"
-    found, count = re.subn(pattern, lambda m: f"{m[1]}\n{made}\n{m[2]}", text, flags=re.S)
+    new_text, count = re.subn(pattern, lambda m: f"{m[1]}\n{content}\n{m[2]}", text, flags=re.S)
     if count != 1:
-        raise ValueError(f"a page has {count} parts <!-- {part} --> instead of one")
-    return found
+        raise ValueError(f"the page has {count} parts <!-- {part} -->; expected one")
+    return new_text
 
 
 def output_of(command: list[str]) -> str:
-    """What a command prints, in short lines; of a long table the first rows."""
+    """Output of a command in short lines, with only the first rows of long tables."""
     from typer.testing import CliRunner
 
     from ranksieve.cli import app
@@ -85,18 +85,18 @@ def output_of(command: list[str]) -> str:
     result = CliRunner().invoke(app, command)
     if result.exit_code:
         raise ValueError(f"ranksieve {shlex.join(command)}: {result.stderr}")
-    lines = [textwrap.fill(line.rstrip(), LINE) for line in result.stdout.splitlines()]
+    lines = [textwrap.fill(line.rstrip(), LINE_LENGTH) for line in result.stdout.splitlines()]
     rows = [number for number, line in enumerate(lines) if re.match(r" f\d+ ", line)]
-    if len(rows) > MOST_ROWS:
-        lines[rows[MOST_ROWS] : rows[-1] + 1] = [" …"]
+    if len(rows) > MAX_ROWS:
+        lines[rows[MAX_ROWS] : rows[-1] + 1] = [" …"]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
 @contextlib.contextmanager
 def example_folder() -> Iterator[None]:
-    """A folder with the example data, as the current one."""
+    """Change to a temporary folder with the example data."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+        with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
             exec(EXAMPLE_CODE, {})
         yield
 
@@ -110,13 +110,12 @@ def _page_line(name: str, method: Method) -> str:
         method.penalty,
         method.solver,
         linear,
-        grid_words(method),
+        grid_text(method),
     )
     return f"| `{name}` | {' | '.join(cells)} | {method.select} |\n"
 
 
 def main() -> None:
-    """Write all pages again."""
     (FOLDER / "README.md").write_text(methods_page(), encoding="utf-8")
     with example_folder():
         for name in METHODS:

@@ -11,7 +11,7 @@ import statistics
 
 import numpy as np
 
-from benchmarks.harness import keep, letor_root, seconds
+from benchmarks.harness import letor_root, save_result, seconds
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import read_letor
@@ -90,7 +90,7 @@ def main() -> None:
         took = epoch_seconds(synthetic(n_docs), 5)
         result[f"epoch_milliseconds_of_{n_docs}_documents"] = 1e3 * took
         result[f"nanoseconds_a_document_of_{n_docs}"] = 1e9 * took / n_docs
-    keep("minbatsrank_epoch", result)
+    save_result("minbatsrank_epoch", result)
 
 
 if __name__ == "__main__":

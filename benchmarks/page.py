@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.competitors import COMPETITORS, OURS
+from benchmarks.competitors import COMPETITORS, RANKSIEVE
 from benchmarks.harness import HERE, machine
 from benchmarks.measures import MEASURES
 from benchmarks.picture import dot_plot
@@ -138,7 +138,7 @@ def pipeline_table(rows: Sequence[Row]) -> Iterator[str]:
                 data, name, f"{row['mean']:.4f}", "best" if row is best else f"{p:.3f}",
                 f"{of['test map']['mean']:.4f}", f"{of['features used']['median']:g}",
                 _number(of["tuned pipeline"]["median"]),
-                f"{of['tuned pipeline'].get('ours_over_theirs', 1.0):.3g}" if name != OURS else "",
+                f"{of['tuned pipeline'].get('ours_over_theirs', 1.0):.3g}" if name != RANKSIEVE else "",
                 f"{of['tuned pipeline'].get('tried', '')}",
             ]  # fmt: skip
             yield "| " + " | ".join(cells) + " |"
@@ -171,9 +171,9 @@ def _competitors(rows: Sequence[Row]) -> str:
         f"{COMPETITORS[name].title} {version}" for name, version in versions.items() if name in COMPETITORS
     ]
     absent = [
-        f"{one.title} ({one.absent()})"
+        f"{one.title} ({one.unavailable_reason()})"
         for one in COMPETITORS.values()
-        if one.name not in versions and one.absent()
+        if one.name not in versions and one.unavailable_reason()
     ]
     return ", ".join(here) + (f". Not here: {', '.join(absent)}" if absent else "")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from benchmarks.competitors import OURS
+from benchmarks.competitors import RANKSIEVE
 
 LEFT, WIDTH, ROW, TOP = 420, 860, 18, 46
 OURS_COLOUR, THEIRS_COLOUR, GRID = "#0b6e4f", "#8a8d91", "#d9dcdf"
@@ -32,7 +32,7 @@ def dot_plot(title: str, rows: Sequence[dict[str, Any]]) -> str:
             group, y = heading, y + ROW + 4
             marks.append(_text(6, y, heading, "start", "bold"))
         y += ROW
-        colour = OURS_COLOUR if row["competitor"] == OURS else THEIRS_COLOUR
+        colour = OURS_COLOUR if row["competitor"] == RANKSIEVE else THEIRS_COLOUR
         marks.append(_text(LEFT - 12, y, row["competitor"], "end", "normal"))
         marks.append(
             f'<line x1="{x(row["low"]):.1f}" x2="{x(row["high"]):.1f}" y1="{y - 4}" y2="{y - 4}" '

@@ -25,7 +25,7 @@ EXACT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Stated:
+class BenchmarkProblem:
     """One problem of one data set; ``kind`` is "l1" or "l2", ``strength`` is α, or C·p."""
 
     name: str
@@ -61,16 +61,16 @@ class Stated:
         return self.value(w) / self.optimum - 1.0
 
 
-def solve(objective: Objective, stated: Stated, tol: float) -> Any:
+def solve(objective: Objective, stated: BenchmarkProblem, tol: float) -> Any:
     """Our solver of a problem; as `RankSVM` and `sparse_path` call it."""
     if stated.kind == "l1":
         return ProxNewton(tol).solve(Problem(objective, stated.penalty))
     return TruncatedNewton(tol).solve(Problem(objective, stated.penalty, objective.varies))
 
 
-def problems(data: Dataset) -> list[Stated]:
+def problems(data: Dataset) -> list[BenchmarkProblem]:
     """ℓ2 at two strengths, and ℓ1 at the 40th α of the 100-point path."""
     objective = make_objective(data)
     alpha = float(path_grid(objective, L1(1.0), 100)[1][POINT])
-    ridges = [Stated(f"l2, C·p = {s:,}", "l2", float(s), objective) for s in L2_STRENGTHS]
-    return [*ridges, Stated("l1, 40th α", "l1", alpha, objective)]
+    ridges = [BenchmarkProblem(f"l2, C·p = {s:,}", "l2", float(s), objective) for s in L2_STRENGTHS]
+    return [*ridges, BenchmarkProblem("l1, 40th α", "l1", alpha, objective)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks import harness
-from benchmarks.competitors import OURS
+from benchmarks.competitors import RANKSIEVE
 
 Row = dict[str, Any]
 
@@ -23,23 +23,23 @@ def read_rows(measure: str) -> list[Row]:
     return rows
 
 
-def keep_rows(measure: str, rows: Sequence[Row]) -> None:
+def save_rows(measure: str, rows: Sequence[Row]) -> None:
     """Write them, in a fixed order, with ratios made anew."""
     ordered = sorted(
-        rows, key=lambda row: (row["data"], row["what"], row["competitor"] != OURS, row["competitor"])
+        rows, key=lambda row: (row["data"], row["what"], row["competitor"] != RANKSIEVE, row["competitor"])
     )
-    harness.keep(measure, {"rows": with_ratios(ordered)}, quiet=True)
+    harness.save_result(measure, {"rows": add_ratios(ordered)}, quiet=True)
 
 
-def with_ratios(rows: Sequence[Row]) -> list[Row]:
+def add_ratios(rows: Sequence[Row]) -> list[Row]:
     """Each row of another with our median over theirs, where both are known."""
-    ours = {_key(row): row["median"] for row in rows if row["competitor"] == OURS and "median" in row}
+    ours = {_key(row): row["median"] for row in rows if row["competitor"] == RANKSIEVE and "median" in row}
     return [_with_ratio(row, ours.get(_key(row))) for row in rows]
 
 
 def _with_ratio(row: Row, ours: float | None) -> Row:
     row = {name: value for name, value in row.items() if name != "ours_over_theirs"}
-    if ours is not None and row["competitor"] != OURS and row.get("median"):
+    if ours is not None and row["competitor"] != RANKSIEVE and row.get("median"):
         row["ours_over_theirs"] = ours / row["median"]
     return row
 
@@ -48,17 +48,17 @@ def _key(row: Row) -> tuple[str, str]:
     return row["data"], row["what"]
 
 
-def same_part(row: Row, data: str, competitor: str) -> bool:
+def is_part(row: Row, data: str, competitor: str) -> bool:
     """Whether a row is of this data set and competitor."""
     return bool(row["data"] == data and row["competitor"] == competitor)
 
 
-def is_known(rows: Sequence[Row], data: str, competitor: str, version: str, how: str) -> bool:
+def is_current(rows: Sequence[Row], data: str, competitor: str, version: str, how: str) -> bool:
     """Whether this part was measured with the same version, on this processor, as fully as asked for.
 
     What failed is tried again; what took too long is not.
     """
-    part = [row for row in rows if same_part(row, data, competitor)]
+    part = [row for row in rows if is_part(row, data, competitor)]
     return bool(part) and all(
         row["versions"].get(competitor) == version
         and not row.get("skipped", "").startswith("failed")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data_sets import large
-from benchmarks.harness import OUT, RESULTS, Skipped, in_subprocess, keep, peak_megabytes, seconds
+from benchmarks.harness import OUT, RESULTS, Skipped, in_subprocess, peak_megabytes, save_result, seconds
 from ranksieve._types import IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk import DiskMatrix, write_block
@@ -363,7 +363,7 @@ def main() -> None:
                 print(f"{key}  {value:.4g}" if isinstance(value, float) else f"{key}  {value}", flush=True)
         except Skipped as reason:
             print(f"skipped {name}: {reason}")
-        keep("scale", known, quiet=True)
+        save_result("scale", known, quiet=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import keep, letor_root, seconds
+from benchmarks.harness import letor_root, save_result, seconds
 from ranksieve import Dataset, LinearModel, evaluate, load_letor_folds, make_ranking, make_scorecard
 from ranksieve._types import FloatArray
 from ranksieve.choice.forward import ForwardSearch
@@ -96,7 +96,7 @@ def main() -> None:
     root = letor_root()
     if root is None:
         return
-    keep("scorecards", {**letor(root), "ten_features": speed()})
+    save_result("scorecards", {**letor(root), "ten_features": speed()})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import keep, letor_root
+from benchmarks.harness import letor_root, save_result
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import read_letor
 from ranksieve.objective import make_objective
@@ -74,7 +74,9 @@ def main() -> None:
                 f"{row['iterations']:6d} iterations {row['seconds']:8.3f} s"
             )
     worst = max(row["relative_difference"] for rows in tables for row in rows if row["reached"])
-    keep("solvers_agree", {"worst_relative_difference_where_claimed": worst, "problems": tables}, quiet=True)
+    save_result(
+        "solvers_agree", {"worst_relative_difference_where_claimed": worst, "problems": tables}, quiet=True
+    )
     print(f"\nworst relative difference where the gap is claimed: {worst:.1e}")
 
 

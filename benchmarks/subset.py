@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.choice import TEST_SEED, TEST_SHARE
-from benchmarks.harness import keep, letor_root
+from benchmarks.harness import letor_root, save_result
 from ranksieve import (
     BestSubset,
     Dataset,
@@ -143,7 +143,7 @@ def main() -> None:
         result["letor"] = {name: {"summary": summary(folds), "folds": folds} for name, folds in sets.items()}
         if (root / "films" / "train.parquet").exists():
             result["films"] = films(root / "films")
-    keep("subset", result, quiet=True)
+    save_result("subset", result, quiet=True)
 
 
 if __name__ == "__main__":

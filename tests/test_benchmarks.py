@@ -10,7 +10,7 @@ import benchmarks.__main__ as runner
 import numpy as np
 import pytest
 from benchmarks import harness, page, peers
-from benchmarks.competitors import COMPETITORS, OURS
+from benchmarks.competitors import COMPETITORS, RANKSIEVE
 from benchmarks.competitors.liblinear_ranksvm import LiblinearRankSVM
 from benchmarks.competitors.ranklib import features_of
 from benchmarks.competitors.svm_rank import weights_of
@@ -18,10 +18,10 @@ from benchmarks.data_sets import DATA_SETS, DataSet
 from benchmarks.harness import Skipped
 from benchmarks.measures import MEASURES, logs, writing
 from benchmarks.measures.base import Run
-from benchmarks.measures.roofline import counted
+from benchmarks.measures.roofline import count_work
 from benchmarks.pairs import build_pairs, count_pairs
 from benchmarks.problems import problems
-from benchmarks.results_data import is_known, keep_rows, read_rows, with_ratios
+from benchmarks.results_data import add_ratios, is_current, read_rows, save_rows
 from papers.__main__ import main as papers_command
 from papers.bench import bench, load_results
 from papers.comparison import agreement
@@ -103,13 +103,15 @@ def test_a_peer_that_does_not_install_is_skipped_with_a_word(monkeypatch, capsys
 def test_absent_competitors_are_skipped_with_their_word(monkeypatch, capsys, own_results):
     monkeypatch.delenv("RANKSIEVE_LIBLINEAR_RANKSVM", raising=False)
     monkeypatch.setattr(COMPETITORS["skglm"], "module", "no_such_module", raising=False)
-    monkeypatch.setattr(runner, "measured", lambda *given: [])
+    monkeypatch.setattr(runner, "run_part", lambda *given: [])
     runner.measure_all(MEASURES["to_objective"], ["ohsumed"], "quick", again=False)
     words = capsys.readouterr().out
     assert "skipped: skglm: not installed" in words
     assert "skipped: liblinear-ranksvm: RANKSIEVE_LIBLINEAR_RANKSVM is not set" in words
     monkeypatch.setenv("RANKSIEVE_LIBLINEAR_RANKSVM", str(own_results / "train"))
-    assert COMPETITORS["liblinear-ranksvm"].absent() == "RANKSIEVE_LIBLINEAR_RANKSVM: no such file"
+    assert (
+        COMPETITORS["liblinear-ranksvm"].unavailable_reason() == "RANKSIEVE_LIBLINEAR_RANKSVM: no such file"
+    )
 
 
 def test_absent_data_are_skipped_with_a_word(monkeypatch, tmp_path):
@@ -138,7 +140,7 @@ def test_too_many_pairs_are_refused(tiny, monkeypatch):
 
 
 def test_to_objective_gives_rows_with_ratios(tiny, own_results):
-    rows = with_ratios([*rows_of("to_objective", OURS), *rows_of("to_objective", "linearsvc")])
+    rows = add_ratios([*rows_of("to_objective", RANKSIEVE), *rows_of("to_objective", "linearsvc")])
     theirs = [row for row in rows if row["competitor"] == "linearsvc" and "median" in row]
     assert {row["what"].partition(",")[0] for row in theirs} == {"l1", "l2"}
     for row in theirs:
@@ -152,16 +154,16 @@ def test_writing_races_and_reads_back(tiny, own_results, monkeypatch, kind):
     monkeypatch.setitem(DATA_SETS, "250k", DATA_SETS["tiny"])
     monkeypatch.setattr(writing, "QUICK_ROWS", 150)
     monkeypatch.setattr(writing, "OUT", own_results)
-    ours, theirs = (rows_of("writing", name, kind) for name in (OURS, "dump_svmlight_file"))
+    ours, theirs = (rows_of("writing", name, kind) for name in (RANKSIEVE, "dump_svmlight_file"))
     raced = {row["what"] for row in theirs}
     assert {row["what"] for row in ours} == raced | {writing.READING, writing.BY_REPR}
-    assert sum("ours_over_theirs" in row for row in with_ratios([*ours, *theirs])) == len(raced)
+    assert sum("ours_over_theirs" in row for row in add_ratios([*ours, *theirs])) == len(raced)
 
 
 def test_reading_logs_races_with_json(tiny, own_results, monkeypatch):
     monkeypatch.setattr(logs, "OUT", own_results)
     monkeypatch.setitem(logs.SIZES, "14 MB", 200_000)
-    rows = rows_of("logs", OURS, "14 MB")
+    rows = rows_of("logs", RANKSIEVE, "14 MB")
     assert [row["what"] for row in rows] == [logs.READING, logs.DECODING]
 
 
@@ -188,7 +190,7 @@ def test_models_of_other_programs_are_read(tmp_path):
 
 
 def test_counting_leaves_the_objective_as_it_was(tiny):
-    with counted() as counts:
+    with count_work() as counts:
         watched = sparse_path(tiny, n_alphas=5)
     assert counts["_transposed"] >= 5
     assert counts["columns read"] >= 5 * tiny.n_features
@@ -199,28 +201,28 @@ def test_counting_leaves_the_objective_as_it_was(tiny):
 
 
 def test_results_are_known_for_the_same_version_only(own_results, tiny):
-    rows = rows_of("path", OURS)
-    keep_rows("path", rows)
+    rows = rows_of("path", RANKSIEVE)
+    save_rows("path", rows)
     kept = read_rows("path")
     assert kept[0]["points"] == 100
     assert {"data", "competitor", "what", "median", "low", "high", "n", "versions"} <= set(kept[0])
-    assert is_known(kept, "tiny", OURS, "1", "quick")
-    assert not is_known(kept, "tiny", OURS, "2", "quick")
-    assert not is_known(kept, "tiny", OURS, "1", "full")
-    assert not is_known(kept, "other", OURS, "1", "quick")
+    assert is_current(kept, "tiny", RANKSIEVE, "1", "quick")
+    assert not is_current(kept, "tiny", RANKSIEVE, "2", "quick")
+    assert not is_current(kept, "tiny", RANKSIEVE, "1", "full")
+    assert not is_current(kept, "other", RANKSIEVE, "1", "quick")
 
 
 def test_a_part_that_fails_or_takes_too_long_says_so():
-    (failed,) = runner.in_child("path", "no-such-data", OURS, "quick", 60.0)
+    (failed,) = runner.run_in_child("path", "no-such-data", RANKSIEVE, "quick", 60.0)
     assert failed["skipped"].startswith("failed: KeyError")
-    (late,) = runner.in_child("path", "no-such-data", OURS, "quick", 0.001)
+    (late,) = runner.run_in_child("path", "no-such-data", RANKSIEVE, "quick", 0.001)
     assert late["skipped"] == "not within 0.001 s"
 
 
 @pytest.mark.full
 def test_the_page_is_written_from_results_data(own_results, tiny):
     for name in ("path", "pipeline"):
-        keep_rows(name, [*rows_of(name, OURS), *rows_of(name, "linearsvc")])
+        save_rows(name, [*rows_of(name, RANKSIEVE), *rows_of(name, "linearsvc")])
     docs = own_results / "docs"
     page.write_page(docs)
     text = (docs / "benchmarks.md").read_text(encoding="utf-8")
@@ -249,7 +251,9 @@ def test_the_full_run_includes_every_study(monkeypatch, capsys):
     assert started == []
     runner.main(["--full"])
     modules = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg]
-    studies = [name for name in modules if " keep(" in (FOLDER / f"{name}.py").read_text(encoding="utf-8")]
+    studies = [
+        name for name in modules if " save_result(" in (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    ]
     assert started == [f"benchmarks.{name}" for name in studies if name != "harness"]
     with pytest.raises(SystemExit):
         runner.main(["--only", "nothing"])

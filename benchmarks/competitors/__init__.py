@@ -19,7 +19,7 @@ from benchmarks.competitors.svm_rank import SVMRank
 from benchmarks.competitors.vowpal_wabbit import VowpalWabbit
 from benchmarks.competitors.xgboost_ import XGBoostLinear, XGBoostTrees
 
-OURS = "ranksieve"
+RANKSIEVE = "ranksieve"
 COMPETITORS: dict[str, Competitor] = {
     one.name: one
     for one in (

@@ -12,18 +12,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.problems import Stated
+from benchmarks.problems import BenchmarkProblem
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedRanker:
     """A ranker: its scores, how many features they need, and of how many models it is the best."""
 
     scores: Callable[[Dataset], FloatArray]
     n_features: int
-    n_tried: int = 1
+    n_models: int = 1
 
 
 class Competitor:
@@ -46,7 +46,7 @@ class Competitor:
     tolerances: ClassVar[Sequence[float]] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
     grid: ClassVar[Sequence[Mapping[str, Any]]] = ({},)
 
-    def absent(self) -> str:
+    def unavailable_reason(self) -> str:
         """Why it cannot take part, in a word or two; empty if it can."""
         if self.variable:
             given = os.environ.get(self.variable, "")
@@ -71,22 +71,22 @@ class Competitor:
         """What ``solve`` takes: the data in the competitor's own form."""
         raise NotImplementedError
 
-    def solve(self, prepared: Any, problem: Stated, tol: float) -> FloatArray:
+    def solve(self, prepared: Any, problem: BenchmarkProblem, tol: float) -> FloatArray:
         """Weights, by its own solver at its own tolerance."""
         raise NotImplementedError
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         """A ranker for one point of the grid; ``valid`` only for those that stop early on it."""
         raise NotImplementedError
 
 
-def linear(w: FloatArray) -> Fitted:
+def linear_ranker(w: FloatArray) -> FittedRanker:
     """A linear ranker of weights."""
     w = np.asarray(w, dtype=np.float64).ravel()
-    return Fitted(lambda data: np.asarray(data.X @ w), int(np.count_nonzero(w)))
+    return FittedRanker(lambda data: np.asarray(data.X @ w), int(np.count_nonzero(w)))
 
 
-def grouped(data: Dataset) -> tuple[FloatArray, FloatArray, Any]:
+def grouped_rows(data: Dataset) -> tuple[FloatArray, FloatArray, Any]:
     """X and y query by query, and the lengths of the lists."""
     order = data.queries.order
     return data.X[order], data.y[order], np.diff(data.queries.offsets)

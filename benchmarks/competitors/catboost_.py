@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors.base import Competitor, Fitted
+from benchmarks.competitors.base import Competitor, FittedRanker
 from ranksieve.data.dataset import Dataset
 
 
@@ -18,7 +18,7 @@ class CatBoost(Competitor):
     measures = frozenset({"pipeline", "startup"})
     grid = tuple({"loss": loss, "rounds": n} for loss in ("YetiRank", "PairLogit") for n in (100, 200))
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         from catboost import CatBoost as Model
         from catboost import Pool
 
@@ -30,4 +30,4 @@ class CatBoost(Competitor):
         )
         model.fit(pool)
         used = int(np.count_nonzero(model.get_feature_importance(pool, type="PredictionValuesChange")))
-        return Fitted(lambda data: np.asarray(model.predict(data.X)), used)
+        return FittedRanker(lambda data: np.asarray(model.predict(data.X)), used)

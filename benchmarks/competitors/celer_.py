@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors.base import Competitor, Fitted, linear
+from benchmarks.competitors.base import Competitor, FittedRanker, linear_ranker
 from benchmarks.pairs import build_pairs
 from ranksieve._parallel import single_threaded_blas
 from ranksieve.data.dataset import Dataset
@@ -25,7 +25,7 @@ class CelerOnPairs(Competitor):
     )
     grid = tuple({"share": 10.0**k} for k in (-0.5, -1.0, -1.5, -2.0))
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         from celer import LogisticRegression
 
         K, signs = build_pairs(train)
@@ -33,4 +33,4 @@ class CelerOnPairs(Competitor):
         model = LogisticRegression(C=smallest / point["share"], tol=1e-4)
         with single_threaded_blas(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return linear(model.fit(np.asfortranarray(K), signs).coef_)
+            return linear_ranker(model.fit(np.asfortranarray(K), signs).coef_)

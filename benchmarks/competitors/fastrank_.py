@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors.base import Competitor, Fitted
+from benchmarks.competitors.base import Competitor, FittedRanker
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
@@ -17,7 +17,7 @@ class FastRank(Competitor):
     licence, package, module = "MIT", "fastrank", "fastrank"
     kind: str
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         import fastrank
 
         request = getattr(fastrank.TrainRequest, self.kind)()
@@ -25,7 +25,7 @@ class FastRank(Competitor):
         for name, value in {"seed": 42, "quiet": True, **point}.items():
             setattr(request.params, name, value)
         model = _own(train).train_model(request)
-        return Fitted(lambda data: _scores(model, data), _features_of(model.to_dict()))
+        return FittedRanker(lambda data: _scores(model, data), _features_of(model.to_dict()))
 
 
 class FastRankLinear(FastRank):

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors.base import Fitted, linear
+from benchmarks.competitors.base import FittedRanker, linear_ranker
 from benchmarks.competitors.programs import Program, run
 from benchmarks.pairs import count_pairs
-from benchmarks.problems import Stated
+from benchmarks.problems import BenchmarkProblem
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
@@ -24,12 +24,12 @@ class LiblinearRankSVM(Program):
     objectives = frozenset({"l2"})
     grid = tuple({"C_times_pairs": 10.0**k} for k in range(-2, 4))
 
-    def solve(self, prepared: Path, problem: Stated, tol: float) -> FloatArray:
+    def solve(self, prepared: Path, problem: BenchmarkProblem, tol: float) -> FloatArray:
         return self._train(prepared, problem.C, tol, problem.objective.n_features)
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         C = point["C_times_pairs"] / count_pairs(train)
-        return linear(self._train(self.file_of(train), C, 1e-3, train.n_features))
+        return linear_ranker(self._train(self.file_of(train), C, 1e-3, train.n_features))
 
     def _train(self, data: Path, C: float, tol: float, n_features: int) -> FloatArray:
         model = self.folder / "model"

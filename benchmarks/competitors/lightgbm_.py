@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors.base import Competitor, Fitted, grouped
+from benchmarks.competitors.base import Competitor, FittedRanker, grouped_rows
 from ranksieve.data.dataset import Dataset
 
 
@@ -18,10 +18,10 @@ class LightGBM(Competitor):
     measures = frozenset({"pipeline", "startup"})
     grid = tuple({"num_leaves": n, "rounds": rounds} for n in (7, 31) for rounds in (50, 100, 200))
 
-    def fit(self, train: Dataset, valid: Dataset, *, rounds: int = 100, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, *, rounds: int = 100, **point: Any) -> FittedRanker:
         import lightgbm as lgb
 
-        X, y, sizes = grouped(train)
+        X, y, sizes = grouped_rows(train)
         options = {
             "objective": "lambdarank",
             "learning_rate": 0.1,
@@ -31,4 +31,4 @@ class LightGBM(Competitor):
         }
         booster = lgb.train({**options, **point}, lgb.Dataset(X, y.astype(int), group=sizes), rounds)
         used = int(np.count_nonzero(booster.feature_importance()))
-        return Fitted(lambda data: np.asarray(booster.predict(data.X)), used)
+        return FittedRanker(lambda data: np.asarray(booster.predict(data.X)), used)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from benchmarks.competitors.base import Competitor, Fitted, linear
+from benchmarks.competitors.base import Competitor, FittedRanker, linear_ranker
 from benchmarks.pairs import build_pairs
-from benchmarks.problems import Stated
+from benchmarks.problems import BenchmarkProblem
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
@@ -25,12 +25,14 @@ class LinearSVCOnPairs(Competitor):
     def prepare(self, data: Dataset) -> tuple[FloatArray, FloatArray]:
         return build_pairs(data)
 
-    def solve(self, prepared: tuple[FloatArray, FloatArray], problem: Stated, tol: float) -> FloatArray:
+    def solve(
+        self, prepared: tuple[FloatArray, FloatArray], problem: BenchmarkProblem, tol: float
+    ) -> FloatArray:
         return fit_pairs(*prepared, problem.kind, problem.C, tol)
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         K, signs = build_pairs(train)
-        return linear(fit_pairs(K, signs, "l2", point["C_times_pairs"] / len(K), 1e-4))
+        return linear_ranker(fit_pairs(K, signs, "l2", point["C_times_pairs"] / len(K), 1e-4))
 
 
 def fit_pairs(K: FloatArray, signs: FloatArray, penalty: str, C: float, tol: float) -> FloatArray:

@@ -6,7 +6,7 @@ import re
 import shutil
 from typing import Any
 
-from benchmarks.competitors.base import Fitted
+from benchmarks.competitors.base import FittedRanker
 from benchmarks.competitors.programs import Program, run
 from ranksieve.data.dataset import Dataset
 
@@ -17,10 +17,10 @@ class RankLib(Program):
     licence, variable = "BSD", "RANKSIEVE_RANKLIB"
     ranker: int
 
-    def absent(self) -> str:
-        return super().absent() or ("" if shutil.which("java") else "java is not installed")
+    def unavailable_reason(self) -> str:
+        return super().unavailable_reason() or ("" if shutil.which("java") else "java is not installed")
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         from ranksieve.model.foreign import read_model
 
         model = self.folder / "model"
@@ -29,7 +29,7 @@ class RankLib(Program):
             "java", "-jar", self.program, "-train", self.file_of(train), "-validate", self.file_of(valid),
             "-ranker", self.ranker, "-metric2t", "NDCG@10", "-save", model, *options,
         )  # fmt: skip
-        return Fitted(read_model(model).predict, features_of(model.read_text()))
+        return FittedRanker(read_model(model).predict, features_of(model.read_text()))
 
 
 class RankLibLinear(RankLib):

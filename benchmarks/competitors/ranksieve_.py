@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.competitors.base import Competitor, Fitted
+from benchmarks.competitors.base import Competitor, FittedRanker
 from benchmarks.harness import our_version
-from benchmarks.problems import Stated, solve
+from benchmarks.problems import BenchmarkProblem, solve
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import read_letor
@@ -33,12 +33,12 @@ class Ranksieve(Competitor):
     def prepare(self, data: Dataset) -> Dataset:
         return data
 
-    def solve(self, prepared: Dataset, problem: Stated, tol: float) -> FloatArray:
+    def solve(self, prepared: Dataset, problem: BenchmarkProblem, tol: float) -> FloatArray:
         w: FloatArray = solve(make_objective(prepared), problem, tol).w
         return w
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         from ranksieve.rankers import SparseRanker
 
         ranker = SparseRanker(**point).fit(train, valid=valid)
-        return Fitted(ranker.predict, len(ranker.support_), len(ranker.choice_.coefs))
+        return FittedRanker(ranker.predict, len(ranker.support_), len(ranker.choice_.coefs))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors.base import Competitor, Fitted, linear
+from benchmarks.competitors.base import Competitor, FittedRanker, linear_ranker
 from benchmarks.pairs import build_pairs
-from benchmarks.problems import Stated
+from benchmarks.problems import BenchmarkProblem
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
@@ -32,13 +32,15 @@ class SkglmOnPairs(Competitor):
         K, signs = build_pairs(data)
         return np.asfortranarray(K), signs
 
-    def solve(self, prepared: tuple[FloatArray, FloatArray], problem: Stated, tol: float) -> FloatArray:
+    def solve(
+        self, prepared: tuple[FloatArray, FloatArray], problem: BenchmarkProblem, tol: float
+    ) -> FloatArray:
         return fit_pairs(*prepared, problem.strength, tol)
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         K, signs = self.prepare(train)
         largest = np.abs(2.0 * (K.T @ signs)).max() / len(K)
-        return linear(fit_pairs(K, signs, largest * point["share"], 1e-4))
+        return linear_ranker(fit_pairs(K, signs, largest * point["share"], 1e-4))
 
 
 def fit_pairs(K: FloatArray, signs: FloatArray, alpha: float, tol: float) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.competitors.base import Competitor, Fitted, linear
+from benchmarks.competitors.base import Competitor, FittedRanker, linear_ranker
 from benchmarks.harness import OUT
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import write_letor
@@ -17,7 +17,7 @@ class SofiaML(Competitor):
     package, module = "pysofia", "pysofia"
     grid = tuple({"alpha": 10.0**k} for k in range(-6, -1))
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         from pysofia import eta_type, learner_type, loop_type, svm_train
 
         OUT.mkdir(exist_ok=True)
@@ -27,4 +27,4 @@ class SofiaML(Competitor):
             str(OUT / "sofia.txt"), None, None, n_samples=None, n_features=train.n_features + 1,
             max_iter=1_000_000, **point, **options,
         )  # fmt: skip
-        return linear(w[1:])  # its features are numbered from 1
+        return linear_ranker(w[1:])  # its features are numbered from 1

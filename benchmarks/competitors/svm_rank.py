@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.competitors.base import Fitted, linear
+from benchmarks.competitors.base import FittedRanker, linear_ranker
 from benchmarks.competitors.programs import Program, run, weights_from_pairs
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
@@ -18,10 +18,10 @@ class SVMRank(Program):
     variable = "RANKSIEVE_SVM_RANK"
     grid = tuple({"C": 10.0**k} for k in range(-2, 4))  # of the sum over queries
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         model = self.folder / "model"
         run(self.program, "-c", repr(point["C"]), self.file_of(train), model)
-        return linear(weights_of(model, train.n_features))
+        return linear_ranker(weights_of(model, train.n_features))
 
 
 def weights_of(model: Path, n_features: int) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors.base import Competitor, Fitted, linear
+from benchmarks.competitors.base import Competitor, FittedRanker, linear_ranker
 from benchmarks.pairs import pair_rows
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
@@ -21,7 +21,7 @@ class VowpalWabbit(Competitor):
     package, module = "vowpalwabbit", "vowpalwabbit"
     grid = tuple({"passes": passes, "rate": rate} for passes in (1, 5) for rate in (0.05, 0.5))
 
-    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         from vowpalwabbit import Workspace
 
         model = Workspace(f"--loss_function logistic --noconstant -l {point['rate']} -b 12 --quiet")
@@ -32,7 +32,7 @@ class VowpalWabbit(Competitor):
         for one in examples:
             model.finish_example(one)
         w = [model.get_weight_from_name(str(j), "f") for j in range(train.n_features)]
-        return linear(np.array(w))
+        return linear_ranker(np.array(w))
 
 
 def _lines(data: Dataset) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.competitors.base import Competitor, Fitted, grouped
+from benchmarks.competitors.base import Competitor, FittedRanker, grouped_rows
 from ranksieve._types import AnyArray
 from ranksieve.data.dataset import Dataset
 
@@ -16,15 +16,15 @@ class XGBoost(Competitor):
     licence, package, module = "Apache-2.0", "xgboost", "xgboost"
     fixed: ClassVar[dict[str, Any]]
 
-    def fit(self, train: Dataset, valid: Dataset, *, rounds: int = 100, **point: Any) -> Fitted:
+    def fit(self, train: Dataset, valid: Dataset, *, rounds: int = 100, **point: Any) -> FittedRanker:
         import xgboost as xgb
 
-        X, y, sizes = grouped(train)
+        X, y, sizes = grouped_rows(train)
         matrix = xgb.DMatrix(X, label=y)
         matrix.set_group(sizes)
         options = {**self.fixed, **point, "seed": 0, "nthread": 2, "verbosity": 0}
         booster = xgb.train(options, matrix, num_boost_round=rounds)
-        return Fitted(lambda data: booster.predict(xgb.DMatrix(data.X)), self.features_of(booster))
+        return FittedRanker(lambda data: booster.predict(xgb.DMatrix(data.X)), self.features_of(booster))
 
     def features_of(self, booster: Any) -> int:
         return len(booster.get_score(importance_type="weight"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.competitors.base import Competitor
 from benchmarks.data_sets import DATA_SETS, DataSet
-from benchmarks.harness import REPEATS, spread
+from benchmarks.harness import REPEATS, summarise
 
 Row = dict[str, Any]
 
@@ -60,4 +60,4 @@ class Measure:
 
 def row(what: str, unit: str, values: Sequence[float], **more: Any) -> Row:
     """Median and spread of some values; the runner adds data set, competitor and versions."""
-    return {"what": what, "unit": unit, **spread(values), **more}
+    return {"what": what, "unit": unit, **summarise(values), **more}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
-from benchmarks.harness import repeated
+from benchmarks.harness import timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.io.folds import Fold
 
@@ -30,7 +30,7 @@ def per_iteration(run: Run) -> Row:
     data = run.data_set.data
     ranker = FenchelRank(max_iter=ITERATIONS, tol=NEVER)
     FenchelRank(max_iter=5, tol=NEVER).fit(data)  # compiles
-    times = repeated(lambda: ranker.fit(data), run.repeats, run.budget)
+    times = timings(lambda: ranker.fit(data), run.repeats, run.budget)
     return row("one iteration", "ms", [1e3 * t / ranker.n_iter_ for t in times], iterations=ranker.n_iter_)
 
 
@@ -44,7 +44,7 @@ def whole_grid(run: Run, every: list[Fold]) -> Row:
             for point in method.grid:
                 method.make(**point).fit(fold.train)
 
-    times = repeated(work, run.repeats, run.budget)
+    times = timings(work, run.repeats, run.budget)
     what = "the paper's grid, five folds" if run.full else "the paper's grid, Fold1"
     return row(what, "s", times, fits=len(method.grid) * len(folds))
 

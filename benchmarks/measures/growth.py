@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.harness import repeated
+from benchmarks.harness import timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
@@ -43,7 +43,7 @@ def growth(run: Run) -> Iterator[Row]:
             }
             for name, one in work.items():
                 one()
-                yield row(f"{name}, {run.data} = {size:,}", "s", repeated(one, run.repeats, run.budget))
+                yield row(f"{name}, {run.data} = {size:,}", "s", timings(one, run.repeats, run.budget))
 
 
 def make_data(**sizes: int) -> Dataset:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.competitors import OURS
-from benchmarks.harness import repeated
+from benchmarks.competitors import RANKSIEVE
+from benchmarks.harness import timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from benchmarks.problems import problems
 from ranksieve.path import sparse_path
@@ -16,9 +16,9 @@ WHAT = "100-point path, against one fit on pairs"
 
 def path(run: Run) -> Iterator[Row]:
     data = run.data_set.data
-    if run.competitor.name == OURS:
+    if run.competitor.name == RANKSIEVE:
         found = sparse_path(data)  # compiles
-        times = repeated(lambda: sparse_path(data), run.repeats, 3 * run.budget)
+        times = timings(lambda: sparse_path(data), run.repeats, 3 * run.budget)
         worst = float(found.relative_gaps.max())
         yield row(
             WHAT, "s", times, points=len(found), worst_relative_gap=worst, steps=int(found.n_iter.sum())
@@ -26,9 +26,7 @@ def path(run: Run) -> Iterator[Row]:
         return
     problem = problems(data)[-1]
     prepared = run.competitor.prepare(data)
-    times = repeated(
-        lambda: run.competitor.solve(prepared, problem, DEFAULT_TOL), run.repeats, 3 * run.budget
-    )
+    times = timings(lambda: run.competitor.solve(prepared, problem, DEFAULT_TOL), run.repeats, 3 * run.budget)
     yield row(WHAT, "s", times, points=1, pairs=problem.n_pairs)
 
 

@@ -43,7 +43,7 @@ def tune(competitor: Competitor, fold: Fold) -> dict[str, Any]:
     best, chosen, tried = -np.inf, None, 0
     for point in competitor.grid:
         fitted = competitor.fit(fold.train, fold.valid, **point)
-        tried += fitted.n_tried
+        tried += fitted.n_models
         value = evaluate(fitted.scores(fold.valid), fold.valid, METRICS[0]).mean[METRICS[0]]
         if value > best:
             best, chosen = value, fitted

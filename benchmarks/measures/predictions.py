@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import in_turn
+from benchmarks.harness import interleaved_timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.model.linear import LinearModel, Term
 
@@ -32,7 +32,7 @@ def predictions(run: Run) -> Iterator[Row]:
     works["dense float32 product (BLAS)"] = lambda: X @ dense
     for work in works.values():
         work()
-    for what, times in in_turn(works, run.repeats, run.budget).items():
+    for what, times in interleaved_timings(works, run.repeats, run.budget).items():
         yield row(what, "documents/s", [N_DOCS / t for t in times])
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.competitors import OURS
-from benchmarks.harness import OUT, letor_folder, peak_megabytes, repeated
+from benchmarks.competitors import RANKSIEVE
+from benchmarks.harness import OUT, letor_folder, peak_megabytes, timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.io.letor import read_letor
@@ -25,7 +25,7 @@ SIZES = {"5 MB": 5_000_000, "28 MB": 28_000_000}
 
 def reading(run: Run) -> Iterator[Row]:
     small, large = text_file(100_000), text_file(SIZES[run.data])
-    ours = run.competitor.name == OURS
+    ours = run.competitor.name == RANKSIEVE
     read, size = (read_letor, bytes_of_dataset) if ours else (scikit_learn, bytes_of_svmlight)
     read(small)  # compiles
     before = peak_megabytes()
@@ -35,7 +35,7 @@ def reading(run: Run) -> Iterator[Row]:
         check_equal(small)
     megabytes = large.stat().st_size / 1e6
     yield row(
-        "reading LETOR text", "s", repeated(lambda: read(large), run.repeats, run.budget), megabytes=megabytes
+        "reading LETOR text", "s", timings(lambda: read(large), run.repeats, run.budget), megabytes=megabytes
     )
     yield row("peak over arrays", "×", [peak / arrays], arrays_megabytes=arrays)
 

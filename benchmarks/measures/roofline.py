@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import repeated, seconds
+from benchmarks.harness import seconds, timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._parallel import available_threads, single_threaded_blas
 from ranksieve.data.dataset import Dataset
@@ -30,9 +30,9 @@ WATCHED = ("scores", "_transposed", "evaluate_scores", "hessian", "hessian_produ
 def roofline(run: Run) -> Iterator[Row]:
     data = run.data_set.data
     sparse_path(data, n_alphas=3)  # compiles
-    with counted() as counts:
+    with count_work() as counts:
         sparse_path(data)
-    times = repeated(lambda: sparse_path(data), run.repeats, run.budget)
+    times = timings(lambda: sparse_path(data), run.repeats, run.budget)
     rates = measured_rates(data)
     parts = {
         "reading": 8.0 * data.n_docs * counts["columns read"] / rates["bytes"],
@@ -55,7 +55,7 @@ def columns_read(objective: LocalObjective, name: str, given: Sequence[Any]) -> 
 
 
 @contextmanager
-def counted() -> Iterator[Counter[str]]:
+def count_work() -> Iterator[Counter[str]]:
     """Count the calls of the objective's methods, and the sizes of its Hessian blocks."""
     counts: Counter[str] = Counter()
     originals = {name: getattr(LocalObjective, name) for name in WATCHED if hasattr(LocalObjective, name)}

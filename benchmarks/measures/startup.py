@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.competitors import OURS
+from benchmarks.competitors import RANKSIEVE
 from benchmarks.harness import seconds
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.io.letor import write_letor
@@ -20,7 +20,7 @@ COMMAND = (sys.executable, "-c", "from ranksieve.cli import main; main()")
 
 
 def startup(run: Run) -> Iterator[Row]:
-    ours = run.competitor.name == OURS
+    ours = run.competitor.name == RANKSIEVE
     code = "from ranksieve import SparseRanker" if ours else f"import {run.competitor.module}"
     yield row("import, ready to fit", "s", seconds(lambda: call(sys.executable, "-c", code), run.repeats))
     if not ours:

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.harness import in_turn
+from benchmarks.harness import interleaved_timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve._parallel import single_threaded_blas, use_threads
 from ranksieve._types import FloatArray
@@ -43,7 +43,7 @@ def compared(run: Run, name: str, work: Callable[[], FloatArray], budget: float)
             kept[str(n)] = work()
 
     on(2) if name == "value and gradient" else None  # compiles
-    times = in_turn({str(n): partial(on, n) for n in THREADS}, run.repeats, budget)
+    times = interleaved_timings({str(n): partial(on, n) for n in THREADS}, run.repeats, budget)
     same = all(np.array_equal(kept["1"], other) for other in kept.values())
     for n in THREADS:
         speed_up = float(np.median(times["1"]) / np.median(times[str(n)]))

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from benchmarks.competitors.base import Competitor
-from benchmarks.harness import Skipped, repeated
+from benchmarks.harness import Skipped, timings
 from benchmarks.measures.base import Measure, Row, Run, row
-from benchmarks.problems import Stated, problems
+from benchmarks.problems import BenchmarkProblem, problems
 from ranksieve.synthetic import make_ranking
 
 TARGETS = (1e-3, 1e-6)
@@ -39,7 +39,7 @@ def to_objective(run: Run) -> Iterator[Row]:
             yield from race(run, problem, prepared, reading)
 
 
-def race(run: Run, problem: Stated, prepared: Any, reading: list[float] | None) -> Iterator[Row]:
+def race(run: Run, problem: BenchmarkProblem, prepared: Any, reading: list[float] | None) -> Iterator[Row]:
     """Rows for both targets; the ladder goes on where the looser target left it."""
     ladder, known = iter(run.competitor.tolerances), {"distance": math.inf}
     for target in TARGETS:
@@ -58,7 +58,7 @@ def race(run: Run, problem: Stated, prepared: Any, reading: list[float] | None) 
             }
         tol = known["tolerance"]
         work = partial(run.competitor.solve, prepared, problem, tol)
-        times = repeated(work, run.repeats, run.budget, [known["seconds"]])
+        times = timings(work, run.repeats, run.budget, [known["seconds"]])
         more = {"tolerance": tol, "distance": known["distance"]}
         if not run.competitor.reads_files_itself:
             yield row(what, "s", times, **more)
@@ -77,7 +77,7 @@ def read_times(run: Run) -> list[float]:
         run.competitor.prepare(run.competitor.read(path))
 
     try:
-        return repeated(work, run.repeats, run.budget)
+        return timings(work, run.repeats, run.budget)
     except (ValueError, MemoryError) as error:
         raise Skipped(f"cannot read the file: {error}") from None
 

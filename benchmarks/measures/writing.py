@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.competitors import OURS
+from benchmarks.competitors import RANKSIEVE
 from benchmarks.data_sets import DATA_SETS
-from benchmarks.harness import OUT, repeated
+from benchmarks.harness import OUT, timings
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.data.dataset import Dataset
 from ranksieve.io.letor import read_letor, write_letor
@@ -28,9 +28,9 @@ READING, BY_REPR = "reading it back", "the same by Python's repr"
 def writing(run: Run) -> Iterator[Row]:
     data, path = rows_of(run.data, FULL_ROWS if run.full else QUICK_ROWS), OUT / "data" / "writing.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
-    ours = run.competitor.name == OURS
+    ours = run.competitor.name == RANKSIEVE
     write = write_letor if ours else scikit_learn
-    timed = partial(repeated, repeats=run.repeats, budget=run.budget)
+    timed = partial(timings, repeats=run.repeats, budget=run.budget)
     write(data.select_rows(np.arange(100)), path)  # compiles
     times = timed(lambda: write(data, path))
     megabytes = path.stat().st_size / 1e6
