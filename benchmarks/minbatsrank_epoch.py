@@ -1,7 +1,7 @@
-"""One epoch of MinBatSRank: against numpy on materialised pairs, and over growing data.
+"""Time of one epoch of MinBatSRank: compared with NumPy on built pairs, and by number of documents.
 
-On OHSUMED Fold1's training part both sides make the same updates from the same queries in the same order. The
-growing data are queries of 100 documents with 45 features, from 10⁴ to 10⁶ documents.
+On the training data of OHSUMED Fold1 both make the same updates with the same queries in the same order. The
+second part uses queries of 100 documents with 45 features, 10⁴ to 10⁶ documents in total.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SIZES = (10_000, 100_000, 1_000_000)
 N_FEATURES, LIST_LENGTH = 45, 100
 
 
-def ours(data: Dataset) -> FtrlState:
+def ranksieve_epoch(data: Dataset) -> FtrlState:
     state = FtrlState.zeros(data.n_features)
     FtrlPasses.of(data).run(RULE, state)
     return state
 
 
 def epoch_seconds(data: Dataset, repeats: int) -> float:
-    """Median time of a pass that continues the ones before it, after compilation."""
+    """Median seconds of an epoch that continues the previous ones, after compilation."""
     passes, state = FtrlPasses.of(data), FtrlState.zeros(data.n_features)
     passes.run(RULE, state)
     return statistics.median(seconds(lambda: passes.run(RULE, state), repeats))
@@ -41,13 +41,13 @@ def pair_differences(data: Dataset) -> list[FloatArray]:
     differences = []
     for lo, hi in itertools.pairwise(data.queries.offsets):
         rows = data.queries.order[lo:hi]
-        upper, lower = np.nonzero(data.y[rows][:, None] > data.y[rows][None, :])
-        differences.append(data.X[rows[upper]] - data.X[rows[lower]])
+        better, worse = np.nonzero(data.y[rows][:, None] > data.y[rows][None, :])
+        differences.append(data.X[rows[better]] - data.X[rows[worse]])
     return differences
 
 
 def numpy_epoch(differences: list[FloatArray], n_features: int) -> FloatArray:
-    """The same updates on materialised pairs."""
+    """The same updates with built pairs."""
     n, v, w = (np.zeros(n_features) for _ in range(3))
     for K in differences:
         g = -2.0 * (K.T @ np.maximum(0.0, 1.0 - K @ w))
@@ -72,24 +72,24 @@ def on_ohsumed() -> dict[str, float]:
     if root is None:
         return {}
     train = read_letor(root / "OHSUMED" / "Fold1" / "train.txt")
-    mine = epoch_seconds(train, 51)
+    ranksieve_seconds = epoch_seconds(train, 51)
     differences = pair_differences(train)
-    peer = statistics.median(seconds(lambda: numpy_epoch(differences, train.n_features), 5))
-    apart = np.max(np.abs(numpy_epoch(differences, train.n_features) - ours(train).w))
+    numpy_seconds = statistics.median(seconds(lambda: numpy_epoch(differences, train.n_features), 5))
+    largest = np.max(np.abs(numpy_epoch(differences, train.n_features) - ranksieve_epoch(train).w))
     return {
         "ohsumed_documents": train.n_docs,
-        "ohsumed_epoch_milliseconds": 1e3 * mine,
-        "ohsumed_numpy_on_built_pairs_milliseconds": 1e3 * peer,
-        "ohsumed_largest_difference_of_weights": float(apart),
+        "ohsumed_epoch_milliseconds": 1e3 * ranksieve_seconds,
+        "ohsumed_numpy_on_built_pairs_milliseconds": 1e3 * numpy_seconds,
+        "ohsumed_largest_difference_of_weights": float(largest),
     }
 
 
 def main() -> None:
     result: dict[str, float] = on_ohsumed()
     for n_docs in SIZES:
-        took = epoch_seconds(synthetic(n_docs), 5)
-        result[f"epoch_milliseconds_of_{n_docs}_documents"] = 1e3 * took
-        result[f"nanoseconds_a_document_of_{n_docs}"] = 1e9 * took / n_docs
+        epoch = epoch_seconds(synthetic(n_docs), 5)
+        result[f"epoch_milliseconds_of_{n_docs}_documents"] = 1e3 * epoch
+        result[f"nanoseconds_a_document_of_{n_docs}"] = 1e9 * epoch / n_docs
     save_result("minbatsrank_epoch", result)
 
 

@@ -1,4 +1,4 @@
-"""Pairs of documents, built for peers that know no queries: what this package never does."""
+"""Document pairs for competitors that do not support queries; ranksieve itself does not build pairs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from benchmarks.harness import Skipped
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 
-MOST_BYTES = 2e9
+MAX_BYTES = 2e9
 
 
 def count_pairs(data: Dataset) -> int:
-    """Pairs of one query with different labels."""
+    """Number of pairs with different labels in the same query."""
     offsets, y = data.queries.offsets, data.queries.group(data.y)
     total = 0
     for lo, hi in pairwise(offsets):
@@ -24,24 +24,24 @@ def count_pairs(data: Dataset) -> int:
 
 
 def pair_rows(data: Dataset) -> tuple[IntArray, IntArray]:
-    """The rows of the upper and the lower document of every pair."""
-    uppers, lowers = [], []
+    """Rows of the more and of the less relevant document of every pair."""
+    better_rows, worse_rows = [], []
     for lo, hi in zip(data.queries.offsets[:-1], data.queries.offsets[1:], strict=True):
         rows = data.queries.order[lo:hi]
-        upper, lower = np.nonzero(data.y[rows][:, None] > data.y[rows][None, :])
-        uppers.append(rows[upper])
-        lowers.append(rows[lower])
-    return np.concatenate(uppers), np.concatenate(lowers)
+        better, worse = np.nonzero(data.y[rows][:, None] > data.y[rows][None, :])
+        better_rows.append(rows[better])
+        worse_rows.append(rows[worse])
+    return np.concatenate(better_rows), np.concatenate(worse_rows)
 
 
 def build_pairs(data: Dataset) -> tuple[FloatArray, FloatArray]:
-    """All differences and their signs; every other one is turned round: classifiers want two classes."""
+    """All pair differences and their signs; every other one is negated to get two classes."""
     size = count_pairs(data) * data.n_features * 8
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise Skipped(f"{count_pairs(data):,} pairs need {size / 1e9:.1f} GB")
-    upper, lower = pair_rows(data)
-    signs = np.where(np.arange(len(upper)) % 2, 1.0, -1.0)
-    K = data.X[upper]
-    K -= data.X[lower]
+    better, worse = pair_rows(data)
+    signs = np.where(np.arange(len(better)) % 2, 1.0, -1.0)
+    K = data.X[better]
+    K -= data.X[worse]
     K *= signs[:, None]
     return K, signs

@@ -1,6 +1,6 @@
-"""Install the peers of the extra ``bench``, each on its own: ``python -m benchmarks.peers``.
+"""Install the packages of the extra ``bench`` one by one: ``python -m benchmarks.peers``.
 
-One that does not install is skipped with a word; the others still race.
+Reports packages that cannot be installed; the benchmarks run without them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
 def peers() -> list[str]:
-    """The requirements of the extra."""
+    """Requirements of the extra."""
     extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     return list(extras["bench"])
 
 
 def install(requirement: str) -> bool:
-    """Whether pip could install it."""
+    """Install a requirement with pip; return whether that worked."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
@@ -28,7 +28,7 @@ def install(requirement: str) -> bool:
 def main() -> None:
     for requirement in peers():
         if not install(requirement):
-            print(f"skipped: {requirement.partition('>')[0]} did not install", flush=True)
+            print(f"skipped: {requirement.partition('>')[0]} could not be installed", flush=True)
 
 
 if __name__ == "__main__":

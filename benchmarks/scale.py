@@ -1,8 +1,8 @@
-"""Data that outgrow memory: time, resident memory and what is read, from 10⁴ to 2·10⁷ documents.
+"""Data larger than memory: time, resident memory and bytes read, from 10⁴ to 2·10⁷ documents.
 
-``python -m benchmarks.scale`` measures everything, each part in a process of its own, and keeps it in
-results/scale.json; ``--only paths,growth`` some of it, the rest stays as it is. Drawn data lie under
-benchmarks/out; all parts together need 35 GB of disk and half an hour.
+``python -m benchmarks.scale`` runs all measurements, each in a separate process, and stores them in
+results/scale.json; ``--only paths,growth`` updates only these. Synthetic data are stored under
+benchmarks/out. Everything together needs 35 GB of disk space and half an hour.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TOL = 1e-4
 
 
 def folder_of(n_docs: int) -> Path:
-    """Drawn data of this size in a folder; written if it is not there."""
+    """Folder with synthetic data of this size; written if it does not exist."""
     folder = OUT / "data" / f"large-{n_docs}.ranksieve"
     if not is_folder_dataset(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def folder_of(n_docs: int) -> Path:
 
 
 def in_memory(folder: Path) -> Dataset:
-    """A folder's data in memory, read a block at a time."""
+    """Read the data of a folder into memory, block by block."""
     data = open_dataset(folder)
     X = np.empty(data.X.shape, data.X.dtype)
     for a, b in itertools.pairwise(data.X.starts.tolist()):
@@ -61,38 +61,38 @@ def in_memory(folder: Path) -> Dataset:
     return Dataset(X, np.array(data.y), data.qid)
 
 
-# --- Parts, each in a process of its own: they print what they found as JSON -------------------------------
+# --- Parts: each runs in a separate process and prints its result as JSON ----------------------------------
 
 
 def path(folder: str, where: str, n_alphas: str) -> dict[str, Any]:
-    """A path of data in memory or on disk."""
+    """The path for data in memory or on disk."""
     data = in_memory(Path(folder)) if where == "memory" else open_dataset(folder)
-    sparse_path(large.draw_part(0), n_alphas=2, tol=TOL)  # compiled by now
+    sparse_path(large.draw_part(0), n_alphas=2, tol=TOL)  # compile
     start = time.perf_counter()
-    found = sparse_path(data, n_alphas=int(n_alphas), tol=TOL)
-    taken = time.perf_counter() - start
+    solved = sparse_path(data, n_alphas=int(n_alphas), tol=TOL)
+    seconds_taken = time.perf_counter() - start
     result: dict[str, Any] = {
-        "seconds": taken,
+        "seconds": seconds_taken,
         "resident_mb": peak_megabytes(),
         "data_mb": data.X.nbytes / MEGABYTE,
-        "steps": int(found.n_iter.sum()),
-        "features": int(found.n_nonzero[-1]),
-        "largest_relative_gap": float(found.relative_gaps.max()),
-        "coefficients": hashlib.sha256(found.coefs.tobytes()).hexdigest()[:16],
+        "steps": int(solved.n_iter.sum()),
+        "features": int(solved.n_nonzero[-1]),
+        "largest_relative_gap": float(solved.relative_gaps.max()),
+        "coefficients": hashlib.sha256(solved.coefs.tobytes()).hexdigest()[:16],
     }
-    if found.passes is not None:
-        result |= {"full_passes": found.passes.full, "partial_passes": found.passes.partial}
-        result |= {"read_mb": data.X.bytes_read / MEGABYTE, "passes": str(found.passes)}
+    if solved.passes is not None:
+        result |= {"full_passes": solved.passes.full, "partial_passes": solved.passes.partial}
+        result |= {"read_mb": data.X.bytes_read / MEGABYTE, "passes": str(solved.passes)}
     return result
 
 
 def one_pass(folder: str) -> dict[str, Any]:
-    """One pass over a folder: read alone, value and gradient, the pass of scores over ten columns."""
+    """Times of one pass over a folder: reading, and the parts of value, gradient and Hessian."""
     data = open_dataset(folder)
     objective: Any = make_objective(data)
     w = np.zeros(data.n_features)
     w[10::13] = 0.1
-    everything, few = np.arange(data.n_features), np.flatnonzero(w)
+    all_columns, few_columns = np.arange(data.n_features), np.flatnonzero(w)
 
     def read(columns: IntArray) -> None:
         for a, b in itertools.pairwise(data.X.starts.tolist()):
@@ -101,32 +101,33 @@ def one_pass(folder: str) -> dict[str, Any]:
     point = objective.evaluate(w)
     g = objective.loss.queries.restore(point.at.gradient)
     times = {
-        "read_all": min(seconds(lambda: read(everything), 3)),
-        "read_few": min(seconds(lambda: read(few), 3)),
+        "read_all": min(seconds(lambda: read(all_columns), 3)),
+        "read_few": min(seconds(lambda: read(few_columns), 3)),
         "transposed": min(seconds(lambda: objective.features.transposed(g), 3)),
         "scores_of_few": min(seconds(lambda: objective.scores(w), 3)),
         "loss": min(seconds(lambda: objective.loss.evaluate(point.scores), 3)),
-        "hessian_of_few": min(seconds(lambda: objective.hessian(point, few), 3)),
+        "hessian_of_few": min(seconds(lambda: objective.hessian(point, few_columns), 3)),
     }
-    return {**{f"{name}_s": t for name, t in times.items()}, "resident_mb": peak_megabytes(), **_cold(data)}
+    speeds = _disk_and_memory_speed(data)
+    return {**{f"{name}_s": t for name, t in times.items()}, "resident_mb": peak_megabytes(), **speeds}
 
 
-def _cold(data: Dataset) -> dict[str, float]:
-    """Speed of the disk itself, of 1 GB that the system does not hold."""
+def _disk_and_memory_speed(data: Dataset) -> dict[str, float]:
+    """Speed of reading 1 GB from disk without the page cache, and of copying in memory."""
     file, size = data.X.path, min(data.X.nbytes, 2**30)
     with file.open("rb", buffering=0) as raw:
         os.posix_fadvise(raw.fileno(), 0, size, os.POSIX_FADV_DONTNEED)
-        buffer, start, done = bytearray(2**23), time.perf_counter(), 0
-        while done < size:
-            done += raw.readinto(buffer)
-        disk = done / (time.perf_counter() - start)
+        buffer, start, n_read = bytearray(2**23), time.perf_counter(), 0
+        while n_read < size:
+            n_read += raw.readinto(buffer)
+        disk = n_read / (time.perf_counter() - start)
     block = np.ones(2**25)
     memory = 2 * block.nbytes / min(seconds(block.copy, 5))
     return {"disk_mb_per_s": disk / MEGABYTE, "memory_mb_per_s": memory / MEGABYTE}
 
 
 def gradient(n_docs: str) -> dict[str, Any]:
-    """Value and gradient of so many documents in memory."""
+    """Value and gradient for ``n_docs`` documents in memory."""
     n = int(n_docs)
     data = large.draw(max(n, large.PART)) if n < large.PART else in_memory(folder_of(n))
     if n < large.PART:
@@ -145,24 +146,24 @@ def gradient(n_docs: str) -> dict[str, Any]:
 
 
 def pairs(lists: str, n_levels: str) -> dict[str, Any]:
-    """A path of a million documents in so many lists: their number of pairs differs, not their memory."""
+    """The path for a million documents in ``lists`` lists, which determine the number of pairs."""
     rng = np.random.default_rng(0)
     X = rng.random((MILLION, 20), dtype=np.float32)
     noise = rng.standard_normal(MILLION)
     y = np.clip((X[:, :3].sum(axis=1) + noise - 1.0).round(), 0, int(n_levels) - 1).astype(float)
     data = Dataset(X, y, np.repeat(np.arange(int(lists)), MILLION // int(lists)))
     start = time.perf_counter()
-    found = sparse_path(data, n_alphas=20, tol=TOL)
+    solved = sparse_path(data, n_alphas=20, tol=TOL)
     return {
         "pairs": float(data.pairs_per_query.sum()),
         "seconds": time.perf_counter() - start,
         "resident_mb": peak_megabytes(),
-        "largest_relative_gap": float(found.relative_gaps.max()),
+        "largest_relative_gap": float(solved.relative_gaps.max()),
     }
 
 
 def wide(min_ratio: str) -> dict[str, Any]:
-    """A path of 20,000 documents in lists of 20 with 5,000 sparse features, of which many enter."""
+    """The path for 20,000 documents in lists of 20 with 5,000 sparse features, many of which are selected."""
     from scipy import sparse
 
     rng, (n, d, stored) = np.random.default_rng(0), (20_000, 5_000, 50)
@@ -177,25 +178,25 @@ def wide(min_ratio: str) -> dict[str, Any]:
     scores = X @ w + 3.0 * rng.normal(size=n)
     y = np.digitize(scores, np.quantile(scores, [0.5, 0.8, 0.95])).astype(float)
     data = Dataset(X, y, np.arange(n) // 20)
-    sparse_path(data.select_rows(np.arange(200)), n_alphas=2)  # compiled by now
-    before, start = peak_megabytes(), time.perf_counter()
-    found = sparse_path(data, min_ratio=float(min_ratio))
+    sparse_path(data.select_rows(np.arange(200)), n_alphas=2)  # compile
+    memory_before, start = peak_megabytes(), time.perf_counter()
+    solved = sparse_path(data, min_ratio=float(min_ratio))
     return {
         "seconds": time.perf_counter() - start,
         "data_mb": (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / MEGABYTE,
-        "beyond_data_mb": peak_megabytes() - before,
-        "features": int(found.n_nonzero[-1]),
-        "largest_relative_gap": float(found.relative_gaps.max()),
+        "beyond_data_mb": peak_megabytes() - memory_before,
+        "features": int(solved.n_nonzero[-1]),
+        "largest_relative_gap": float(solved.relative_gaps.max()),
     }
 
 
 def online(file: str, what: str) -> dict[str, Any]:
-    """One pass over a text: parsed only, or learned from."""
+    """One pass over a LETOR file: only parse it, or fit MinBatSRank."""
     from ranksieve import MinBatSRank
 
     ranker = MinBatSRank(n_epochs=1)
     small = Path(file).with_suffix(".small.txt")
-    ranker.fit_file(small)  # compiled by now
+    ranker.fit_file(small)  # compile
     start = time.perf_counter()
     if what == "parse":
         for _ in stream_letor(file):
@@ -215,11 +216,11 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-# --- What is measured --------------------------------------------------------------------------------------
+# --- Measurements ------------------------------------------------------------------------------------------
 
 
 def storage() -> Iterator[tuple[str, Any]]:
-    """Raw numbers beside parquet: the whole of a file, and 20 of 136 columns."""
+    """Reading all columns, and 20 of 136 columns, of raw numbers and of Parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -258,20 +259,20 @@ def storage() -> Iterator[tuple[str, Any]]:
 
 
 def paths() -> Iterator[tuple[str, Any]]:
-    """4,000,000 documents in memory and on disk, 50 points."""
+    """The path for 4,000,000 documents in memory and on disk, 50 points."""
     folder = folder_of(4 * MILLION)
-    found = {
+    results = {
         where: in_subprocess("benchmarks.scale", "--part", "path", str(folder), where, "50")
         for where in WHERE
     }
-    for where, result in found.items():
+    for where, result in results.items():
         yield from ((f"path_4m_{where}_{name}", value) for name, value in result.items())
-    yield "path_4m_same_coefficients", len({one["coefficients"] for one in found.values()}) == 1
-    yield "path_4m_memory_resident_over_data", found["memory"]["resident_mb"] / found["memory"]["data_mb"]
+    yield "path_4m_same_coefficients", len({result["coefficients"] for result in results.values()}) == 1
+    yield "path_4m_memory_resident_over_data", results["memory"]["resident_mb"] / results["memory"]["data_mb"]
 
 
 def larger() -> Iterator[tuple[str, Any]]:
-    """20,000,000 documents on disk, 20 points; one pass beside the disk and the memory."""
+    """The path for 20,000,000 documents on disk, 20 points; times of one pass."""
     folder = folder_of(20 * MILLION)
     for name, arguments in (("path", ("disk", "20")), ("one_pass", ())):
         result = in_subprocess("benchmarks.scale", "--part", name, str(folder), *arguments)
@@ -280,38 +281,38 @@ def larger() -> Iterator[tuple[str, Any]]:
 
 
 def passes() -> Iterator[tuple[str, Any]]:
-    """One pass over 4,000,000 documents on disk."""
+    """Times of one pass over 4,000,000 documents on disk."""
     result = in_subprocess("benchmarks.scale", "--part", "one_pass", str(folder_of(4 * MILLION)))
     yield from ((f"one_pass_4m_{key}", value) for key, value in result.items())
 
 
 def growth() -> Iterator[tuple[str, Any]]:
-    """Value and gradient from 10⁴ to 4·10⁶ documents."""
+    """Value and gradient for 10⁴ to 4·10⁶ documents."""
     sizes = (10_000, 62_500, 250_000, MILLION, 4 * MILLION)
-    found = [in_subprocess("benchmarks.scale", "--part", "gradient", str(n)) for n in sizes]
-    for n, result in zip(sizes, found, strict=True):
+    results = [in_subprocess("benchmarks.scale", "--part", "gradient", str(n)) for n in sizes]
+    for n, result in zip(sizes, results, strict=True):
         yield f"gradient_{n}_ms", 1e3 * result["seconds"]
-    logs = [np.log([result[key] for result in found]) for key in ("documents", "seconds")]
+    logs = [np.log([result[key] for result in results]) for key in ("documents", "seconds")]
     yield "gradient_exponent", float(np.polyfit(logs[0], logs[1], 1)[0])
     yield "gradient_exponent_from_62500", float(np.polyfit(logs[0][1:], logs[1][1:], 1)[0])
 
 
 def many_pairs() -> Iterator[tuple[str, Any]]:
-    """A million documents in lists of 20, of 1,000, and in one list."""
+    """The path for a million documents in lists of 20, of 1,000, and in one list."""
     for lists in (50_000, 1_000, 1):
         result = in_subprocess("benchmarks.scale", "--part", "pairs", str(lists), "5")
         yield from ((f"million_in_{lists}_lists_{key}", value) for key, value in result.items())
 
 
 def wide_sparse() -> Iterator[tuple[str, Any]]:
-    """20,000 documents with 5,000 sparse features: to a hundredth and to a thousandth of the first α."""
-    for least in ("1e-2", "1e-3"):
-        result = in_subprocess("benchmarks.scale", "--part", "wide", least)
-        yield from ((f"wide_{least}_{key}", value) for key, value in result.items())
+    """The path for 5,000 sparse features, to a hundredth and to a thousandth of the first α."""
+    for min_ratio in ("1e-2", "1e-3"):
+        result = in_subprocess("benchmarks.scale", "--part", "wide", min_ratio)
+        yield from ((f"wide_{min_ratio}_{key}", value) for key, value in result.items())
 
 
 def texts() -> Iterator[tuple[str, Any]]:
-    """Writing LETOR text, and learning online from 2 GB of it."""
+    """Writing and reading LETOR text, and online learning from 2 GB of it."""
     small, file = OUT / "data" / "large.small.txt", OUT / "data" / "large.txt"
     part = large.draw_part(0)
     write_letor(part, small)
@@ -330,40 +331,42 @@ def texts() -> Iterator[tuple[str, Any]]:
 
 
 def cluster() -> Iterator[tuple[str, Any]]:
-    """Two and four worker processes beside one."""
+    """The path with two and four worker processes."""
     try:
         from benchmarks.scale_dask import measure
     except ImportError as error:
-        raise Skipped(f"no Dask ({error})") from None
+        raise Skipped(f"Dask is not installed ({error})") from None
     yield from ((f"cluster_{name}", value) for name, value in measure().items())
 
 
 WHERE = ("memory", "disk")
-MEASURED = {
-    one.__name__: one
-    for one in (storage, growth, many_pairs, wide_sparse, paths, passes, larger, texts, cluster)
+MEASUREMENTS = {
+    function.__name__: function
+    for function in (storage, growth, many_pairs, wide_sparse, paths, passes, larger, texts, cluster)
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default=",".join(MEASURED), help="comma-separated names")
+    parser.add_argument(
+        "--only", default=",".join(MEASUREMENTS), help=f"measurements: {', '.join(MEASUREMENTS)}"
+    )
     parser.add_argument("--part", nargs="+", help=argparse.SUPPRESS)
-    given, _ = parser.parse_known_args()  # the full run has arguments of its own
-    if given.part:
-        print(json.dumps(PARTS[given.part[0]](*given.part[1:])))
+    options, _ = parser.parse_known_args()  # ignore the arguments of python -m benchmarks --full
+    if options.part:
+        print(json.dumps(PARTS[options.part[0]](*options.part[1:])))
         return
     file = RESULTS / "scale.json"
-    known = json.loads(file.read_text()) if file.exists() else {}
-    known.pop("about", None)
-    for name in given.only.split(","):
+    results = json.loads(file.read_text()) if file.exists() else {}
+    results.pop("about", None)
+    for name in options.only.split(","):
         try:
-            for key, value in MEASURED[name]():
-                known[key] = value
+            for key, value in MEASUREMENTS[name]():
+                results[key] = value
                 print(f"{key}  {value:.4g}" if isinstance(value, float) else f"{key}  {value}", flush=True)
         except Skipped as reason:
             print(f"skipped {name}: {reason}")
-        save_result("scale", known, quiet=True)
+        save_result("scale", results, quiet=True)
 
 
 if __name__ == "__main__":

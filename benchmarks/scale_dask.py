@@ -1,8 +1,8 @@
-"""The path of distributed data against the same in memory: time, messages, and what a killed worker costs.
+"""The path for distributed data compared with data in memory: time, messages, cost of a killed worker.
 
-Workers are processes of this machine with one thread each, so more of them than cores cannot be faster; the
-figures show what the distribution itself costs. Documents are drawn by the workers, part by part from a
-seed, and the same ones here for the reference.
+Workers are processes on this machine with one thread each, so more workers than cores cannot be faster; the
+results show the overhead of the distribution. The workers draw the documents chunk by chunk from seeds; the
+reference in this process uses the same documents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ N_DOCS, N_FEATURES, DOCS_PER_QUERY, N_CHUNKS, N_ALPHAS = 200_000, 136, 100, 8, 2
 WORKERS = (2, 4)
 
 
-def drawn(chunk: int, n_docs: int, n_features: int) -> tuple[AnyArray, FloatArray, IntArray]:
+def draw_chunk(chunk: int, n_docs: int, n_features: int) -> tuple[AnyArray, FloatArray, IntArray]:
     """Features, labels and query ids of one chunk; labels follow a sparse linear score with noise."""
     rng = np.random.default_rng(chunk)
     X = rng.random((n_docs, n_features), dtype=np.float32)
@@ -36,22 +36,22 @@ def drawn(chunk: int, n_docs: int, n_features: int) -> tuple[AnyArray, FloatArra
 
 
 def in_memory(n_docs: int, n_features: int) -> rs.Dataset:
-    """All chunks, here."""
-    parts = [drawn(k, n_docs // N_CHUNKS, n_features) for k in range(N_CHUNKS)]
+    """All chunks in this process."""
+    parts = [draw_chunk(k, n_docs // N_CHUNKS, n_features) for k in range(N_CHUNKS)]
     X, y, qid = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return rs.Dataset(X, y, qid)
 
 
 def on_workers(client: Any, n_docs: int, n_features: int) -> Any:
-    """The same chunks as Dask arrays that the workers draw."""
+    """The same chunks as Dask arrays, drawn by the workers."""
     import dask
     import dask.array as da
 
     size = n_docs // N_CHUNKS
-    made = [dask.delayed(drawn, nout=3)(k, size, n_features) for k in range(N_CHUNKS)]
-    X = da.concatenate([da.from_delayed(one[0], (size, n_features), np.float32) for one in made])
+    chunks = [dask.delayed(draw_chunk, nout=3)(k, size, n_features) for k in range(N_CHUNKS)]
+    X = da.concatenate([da.from_delayed(chunk[0], (size, n_features), np.float32) for chunk in chunks])
     y, qid = (
-        da.concatenate([da.from_delayed(one[k], (size,), kind) for one in made])
+        da.concatenate([da.from_delayed(chunk[k], (size,), kind) for chunk in chunks])
         for k, kind in ((1, np.float64), (2, np.int64))
     )
     return rs.distribute(X, y=y, qid=qid, client=client)
@@ -60,7 +60,7 @@ def on_workers(client: Any, n_docs: int, n_features: int) -> Any:
 def timed_path(
     data: Any, n_alphas: int = N_ALPHAS, progress: Any = None
 ) -> tuple[float, float, rs.SparsePath]:
-    """Seconds, seconds of this process's processor, and the path."""
+    """Wall-clock seconds, CPU seconds of this process, and the path."""
     start, cpu = time.perf_counter(), time.process_time()
     path = rs.sparse_path(data, n_alphas=n_alphas, progress=progress)
     return time.perf_counter() - start, time.process_time() - cpu, path
@@ -69,7 +69,7 @@ def timed_path(
 def distributed(
     n_workers: int, n_docs: int, n_features: int, reference: rs.SparsePath, kill: bool
 ) -> dict[str, Any]:
-    """One run on so many worker processes; with ``kill`` one of them is killed in the middle of the path."""
+    """One run with worker processes; with ``kill`` one of them is killed in the middle of the path."""
     from distributed import Client, LocalCluster
 
     with (
@@ -80,34 +80,34 @@ def distributed(
     ):
         start = time.perf_counter()
         data = on_workers(client, n_docs, n_features)
-        timed_path(data, 2)  # compiled, or read from where compiled code is kept
-        made = time.perf_counter() - start
-        before = data.traffic.copy()
+        timed_path(data, 2)  # compile, or load from the cache
+        setup_seconds = time.perf_counter() - start
+        traffic_before = data.traffic.copy()
 
         def stop(done: int, total: int) -> None:
             if kill and done == total // 2:
                 os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
 
         seconds, _, path = timed_path(data, progress=stop)
-        spent = data.traffic.since(before)
+        traffic = data.traffic.since(traffic_before)
     steps = int(path.n_iter.sum())
     return {
         "workers": n_workers,
         "killed": kill,
         "parts": data.n_parts,
-        "seconds_to_distribute": made,
+        "seconds_to_distribute": setup_seconds,
         "seconds": seconds,
-        "seconds_of_work": spent.working,
-        "ms_of_messages_per_round": 1e3 * (seconds - spent.working) / spent.rounds,
-        "cpu_seconds_of_workers": spent.cpu,
+        "seconds_of_work": traffic.working,
+        "ms_of_messages_per_round": 1e3 * (seconds - traffic.working) / traffic.rounds,
+        "cpu_seconds_of_workers": traffic.cpu,
         "newton_steps": steps,
-        "rounds": spent.rounds,
-        "rounds_per_step": spent.rounds / steps,
-        "tasks": spent.tasks,
-        "messages_per_step": spent.messages / steps,
-        "bytes_sent": spent.sent,
-        "bytes_received": spent.received,
-        "bytes_per_step": (spent.sent + spent.received) / steps,
+        "rounds": traffic.rounds,
+        "rounds_per_step": traffic.rounds / steps,
+        "tasks": traffic.tasks,
+        "messages_per_step": traffic.messages / steps,
+        "bytes_sent": traffic.sent,
+        "bytes_received": traffic.received,
+        "bytes_per_step": (traffic.sent + traffic.received) / steps,
         "largest_difference": float(np.abs(path.coefs - reference.coefs).max()),
     }
 
@@ -115,7 +115,7 @@ def distributed(
 def measure(
     n_docs: int = N_DOCS, n_features: int = N_FEATURES, workers: tuple[int, ...] = WORKERS
 ) -> dict[str, Any]:
-    """The run in memory, with one thread and with all, and the distributed ones, as plain data."""
+    """Results of the runs in memory, with one thread and with all threads, and of the distributed runs."""
     data = in_memory(n_docs, n_features)
     with use_threads(1):
         timed_path(data, 2)

@@ -1,9 +1,9 @@
-"""What whole points cost: scorecards against real-valued weights of the same features.
+"""Accuracy of scorecards (integer points) compared with real-valued weights of the same features.
 
-LETOR: five folds of OHSUMED and MQ2008. On each training part forward selection finds sets of 3, 5 and 10
-features with real-valued weights, and a card is made of each; both are measured on validation and test parts
-(NDCG@10 and MAP, letor profile). Neither part guides anything here. Also the seconds of a card of 10 features
-on 10,000 documents.
+LETOR: five folds of OHSUMED and MQ2008. On the training data, forward selection gives models with 3, 5 and 10
+features and real-valued weights, and a scorecard is made of each. Both are evaluated on validation and test
+data (NDCG@10 and MAP, letor profile), which are not used for selection. Also measures the seconds for a
+scorecard of 10 features on 10,000 documents.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def letor(root: Path) -> dict[str, Any]:
 
 
 def five_folds(folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    found = [(fold, forward_models(fold.train)) for fold in folds]
+    with_models = [(fold, forward_models(fold.train)) for fold in folds]
     return [
-        summary(levels, size, [measured(models[size], levels, fold) for fold, models in found])
+        summary(levels, size, [compare_card(models[size], levels, fold) for fold, models in with_models])
         for levels in LEVELS
         for size in SIZES
     ]
 
 
 def forward_models(train: Dataset) -> dict[int, LinearModel]:
-    """Real-valued weights of the features that forward selection finds, by their number."""
+    """Models of forward selection by number of features."""
     objective = make_objective(train)
     search = ForwardSearch(objective, objective.varies)
     fits = search.path(max(SIZES), Budget(must_not=~objective.varies))
@@ -54,22 +54,23 @@ def model_of(w: FloatArray, train: Dataset, ridge: float) -> LinearModel:
     return LinearModel(tuple(terms), train.n_features, certificate={"ridge": ridge})
 
 
-def measured(model: LinearModel, levels: int, fold: Fold) -> dict[str, Any]:
+def compare_card(model: LinearModel, levels: int, fold: Fold) -> dict[str, Any]:
     card = make_scorecard(model, fold.train, levels)
-    proof = card.certificate
-    row = {"features": len(card.terms), "bound": proof["gap"] / (proof["objective"] - proof["gap"])}
+    certificate = card.certificate
+    bound = certificate["gap"] / (certificate["objective"] - certificate["gap"])
+    row = {"features": len(card.terms), "bound": bound}
     for part in ("valid", "test"):
         data = getattr(fold, part)
-        for kind, one in (("real", model), ("card", card)):
-            mean = evaluate(one.predict(data), data, METRICS, "letor").mean
+        for kind, scorer in (("real", model), ("card", card)):
+            mean = evaluate(scorer.predict(data), data, METRICS, "letor").mean
             row |= {f"{part} {metric} {kind}": mean[metric] for metric in METRICS}
     return row
 
 
 def summary(levels: int, size: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the folds, what the card loses, and the bound of the worst fold."""
+    """Means over the folds, losses of the card, and the largest bound."""
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0] if name != "bound"}
-    lost = {
+    losses = {
         f"{part} {metric} lost": means[f"{part} {metric} real"] - means[f"{part} {metric} card"]
         for part in ("valid", "test")
         for metric in METRICS
@@ -81,7 +82,7 @@ def summary(levels: int, size: int, rows: list[dict[str, Any]]) -> dict[str, Any
         "size": size,
         "worst bound": worst,
         **means,
-        **lost,
+        **losses,
         "test ndcg@10 lost by fold": by_fold,
     }
 

@@ -1,13 +1,15 @@
-"""How the source is built, and what one call passes through: ``python -m benchmarks.structure [--files]``.
+"""Statistics of the source, and of the functions used by some calls.
 
-Kernels run as plain Python, so that their functions count; what is done on import does not.
+``python -m benchmarks.structure [--files]``
+
+Kernels run as plain Python, so that their functions are counted; functions called on import are not.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["NUMBA_DISABLE_JIT"] = "1"  # read when numba is imported
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # must be set before numba is imported
 
 import ast
 import contextlib
@@ -32,8 +34,8 @@ from benchmarks.harness import HERE
 ROOT = HERE.parent
 SOURCE = ROOT / "src" / "ranksieve"
 PAPERS = ROOT / "papers"
-SMALL = 100  # lines
-RUN = 6  # equal lines that count as a duplicate
+SMALL_FILE = 100  # lines
+MIN_DUPLICATE = 6  # equal lines
 
 
 def main() -> None:
@@ -57,19 +59,19 @@ def main() -> None:
         ("functions", f"{len(functions)}, median body {statistics.median(lengths.values()):g} lines"),
         ("classes", len(classes)),
         ("layers", len(layers)),
-        (f"files under {SMALL} lines", sum(n < SMALL for n in lines.values())),
+        (f"files under {SMALL_FILE} lines", sum(n < SMALL_FILE for n in lines.values())),
         ("files with one importer", sum(importers[path] == 1 for path in modules)),
-        (f"pairs of places with {RUN} or more equal lines", _equal_runs(trees)),
+        (f"duplicates of at least {MIN_DUPLICATE} lines", _count_duplicates(trees)),
         ("public names", len(dir(rs))),
         ("classes between RankSVM and BaseEstimator", rs.RankSVM.__mro__.index(BaseEstimator) - 1),
         ("longest function", f"{longest}, {lengths[longest]} lines"),
         ("longest signature", f"{widest}, {signatures[widest]} parameters"),
         ("papers/: files, lines", f"{len(papers)}, {sum(papers)}"),
     ]
-    for name, run in RUNS.items():
+    for name, prepare in CALLS.items():
         with tempfile.TemporaryDirectory() as folder:
-            run(Path(folder))()  # loads modules, which would count otherwise
-            files = _passed_through(run(Path(folder)))
+            prepare(Path(folder))()  # load the modules, which would be counted otherwise
+            files = _functions_called(prepare(Path(folder)))
         rows.append((f"{name}: files, functions", f"{len(files)}, {sum(files.values())}"))
         if "--files" in sys.argv:
             rows.append(("", " ".join(sorted(files))))
@@ -85,59 +87,59 @@ def _functions(path: Path, tree: ast.Module) -> Iterator[tuple[str, int, int]]:
             length = (node.end_lineno or node.lineno) - body[0].lineno + 1 if body else 0
             arguments = node.args
             count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
-            own = count - (bool(arguments.args) and arguments.args[0].arg in ("self", "cls"))
-            yield f"{path.relative_to(SOURCE)}:{node.name}", length, own
+            count -= bool(arguments.args) and arguments.args[0].arg in ("self", "cls")
+            yield f"{path.relative_to(SOURCE)}:{node.name}", length, count
 
 
 def _import_lines(tree: ast.Module) -> set[int]:
-    """The numbers of all lines of imports."""
+    """Line numbers of the import statements."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
     return {n for node in nodes for n in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
 
 
-def _equal_runs(trees: Mapping[Path, ast.Module]) -> int:
-    """Pairs of places in two files whose lines are equal, but for indentation, blank lines and imports."""
-    places: defaultdict[tuple[str, ...], list[tuple[Path, int]]] = defaultdict(list)
+def _count_duplicates(trees: Mapping[Path, ast.Module]) -> int:
+    """Number of duplicates in two files, ignoring indentation, blank lines and imports."""
+    locations: defaultdict[tuple[str, ...], list[tuple[Path, int]]] = defaultdict(list)
     for path, tree in trees.items():
         imports, text = _import_lines(tree), path.read_text(encoding="utf-8").splitlines()
-        kept = [line.strip() for n, line in enumerate(text, 1) if line.strip() and n not in imports]
-        for start in range(len(kept) - RUN + 1):
-            places[tuple(kept[start : start + RUN])].append((path, start))
-    pairs = {pair for equal in places.values() for pair in combinations(equal, 2)}
-    begins = {
+        lines = [line.strip() for n, line in enumerate(text, 1) if line.strip() and n not in imports]
+        for start in range(len(lines) - MIN_DUPLICATE + 1):
+            locations[tuple(lines[start : start + MIN_DUPLICATE])].append((path, start))
+    pairs = {pair for equal in locations.values() for pair in combinations(equal, 2)}
+    starts = {
         ((a, i), (b, j)) for (a, i), (b, j) in pairs if a != b and ((a, i - 1), (b, j - 1)) not in pairs
     }
-    return len(begins)
+    return len(starts)
 
 
-def _imported(path: Path, tree: ast.Module, known: set[Path]) -> set[Path]:
-    """The files of the package that a file imports; a room's table does not count."""
-    found: set[Path] = set()
+def _imported(path: Path, tree: ast.Module, files: set[Path]) -> set[Path]:
+    """Files of the package that a file imports, except what an ``__init__.py`` imports from its folder."""
+    imported: set[Path] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ranksieve"):
-            place = ROOT / "src" / Path(*(node.module or "").split("."))
+            module = ROOT / "src" / Path(*(node.module or "").split("."))
             for name in node.names:
-                inside = [place / f"{name.name}.py", place / name.name / "__init__.py"]
-                choices = [*inside, place.with_suffix(".py"), place / "__init__.py"]
-                found |= set(next(([one] for one in choices if one in known), []))
-    return {one for one in found if path != one and path != one.with_name("__init__.py")}
+                submodules = [module / f"{name.name}.py", module / name.name / "__init__.py"]
+                candidates = [*submodules, module.with_suffix(".py"), module / "__init__.py"]
+                imported |= set(next(([file] for file in candidates if file in files), []))
+    return {file for file in imported if path != file and path != file.with_name("__init__.py")}
 
 
-def _passed_through(run: Callable[[], object]) -> Counter[str]:
-    """How many functions of each file of the package are called."""
-    seen: set[tuple[str, str, int]] = set()
+def _functions_called(run: Callable[[], object]) -> Counter[str]:
+    """Number of functions called in each file of the package."""
+    called: set[tuple[str, str, int]] = set()
 
-    def watch(frame: FrameType, event: str, argument: object) -> None:
+    def record(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
         if event == "call" and code.co_name != "<module>":
-            seen.add((code.co_filename, code.co_qualname, code.co_firstlineno))
+            called.add((code.co_filename, code.co_qualname, code.co_firstlineno))
 
-    sys.setprofile(watch)
+    sys.setprofile(record)
     try:
         run()
     finally:
         sys.setprofile(None)
-    names = (Path(file) for file, _, _ in seen if file.endswith(".py") and file.startswith(str(SOURCE)))
+    names = (Path(file) for file, _, _ in called if file.endswith(".py") and file.startswith(str(SOURCE)))
     return Counter(str(name.relative_to(SOURCE)) for name in names)
 
 
@@ -175,24 +177,24 @@ def _export(folder: Path) -> Callable[[], object]:
 
 
 def _bench(folder: Path) -> Callable[[], object]:
-    """One method on one's own file; a new folder each time."""
+    """Bench one method on a data file, with a new output folder."""
     out = tempfile.mkdtemp(dir=folder)
-    words = ("bench", _file(folder), "--methods", "ranksvm", "--grid", "fast", "--n-jobs", 1, "-o", out)
-    return partial(_command, *words)
+    args = ("bench", _file(folder), "--methods", "ranksvm", "--grid", "fast", "--n-jobs", 1, "-o", out)
+    return partial(_command, *args)
 
 
-def _command(*words: object) -> None:
+def _command(*args: object) -> None:
     from ranksieve.cli import app
 
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as stderr:
         try:
-            app([str(word) for word in words])
+            app([str(arg) for arg in args])
         except SystemExit as end:
             if end.code:
-                raise RuntimeError(said.getvalue()) from None
+                raise RuntimeError(stderr.getvalue()) from None
 
 
-RUNS = {
+CALLS = {
     "fit with a page, command line": _fit,
     "SparseRanker.fit": _flagship,
     "sparse_path": _path,

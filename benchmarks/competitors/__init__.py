@@ -1,4 +1,4 @@
-"""The competitors: one table, one line each. An absent one is skipped with its word."""
+"""The competitors. To add one, write a Competitor and add it to COMPETITORS."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from benchmarks.competitors.xgboost_ import XGBoostLinear, XGBoostTrees
 
 RANKSIEVE = "ranksieve"
 COMPETITORS: dict[str, Competitor] = {
-    one.name: one
-    for one in (
+    competitor.name: competitor
+    for competitor in (
         Ranksieve(),
         LinearSVCOnPairs(),
         SkglmOnPairs(),

@@ -1,4 +1,4 @@
-"""What a competitor is: a name, whether it is here, and what it can take part in."""
+"""Base class of the competitors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ranksieve.data.dataset import Dataset
 
 @dataclass(frozen=True)
 class FittedRanker:
-    """A ranker: its scores, how many features they need, and of how many models it is the best."""
+    """A fitted ranker: its scores, the number of features it uses, and the number of models it tried."""
 
     scores: Callable[[Dataset], FloatArray]
     n_features: int
@@ -27,11 +27,11 @@ class FittedRanker:
 
 
 class Competitor:
-    """One way to learn a ranker.
+    """A method of another package or program, or of ranksieve.
 
-    ``measures`` names what it takes part in, ``objectives`` the problems that it states exactly ("l1", "l2":
-    squared hinge over pairs). One that takes part in "pipeline" has a ``grid`` and ``fit``; one that solves
-    has ``prepare`` and ``solve``, and a ladder of ``tolerances``, loosest first.
+    ``measures``: the measures it takes part in. ``objectives``: the problems it can solve exactly ("l1",
+    "l2": squared hinge over pairs). For the measure "pipeline" it needs ``grid`` and ``fit``; for solvers,
+    ``prepare``, ``solve`` and a list of ``tolerances``, loosest first.
     """
 
     name: ClassVar[str]
@@ -39,7 +39,7 @@ class Competitor:
     licence: ClassVar[str]
     package: ClassVar[str] = ""  # on PyPI
     module: ClassVar[str] = ""
-    variable: ClassVar[str] = ""  # the environment variable that names an external program
+    variable: ClassVar[str] = ""  # environment variable with the path of an external program
     measures: ClassVar[frozenset[str]] = frozenset({"pipeline"})
     objectives: ClassVar[frozenset[str]] = frozenset()
     reads_files_itself: ClassVar[bool] = False
@@ -47,12 +47,12 @@ class Competitor:
     grid: ClassVar[Sequence[Mapping[str, Any]]] = ({},)
 
     def unavailable_reason(self) -> str:
-        """Why it cannot take part, in a word or two; empty if it can."""
+        """Why the competitor cannot run; empty if it can."""
         if self.variable:
-            given = os.environ.get(self.variable, "")
-            if not given:
+            program = os.environ.get(self.variable, "")
+            if not program:
                 return f"{self.variable} is not set"
-            return "" if Path(given).exists() else f"{self.variable}: no such file"
+            return "" if Path(program).exists() else f"{self.variable}: no such file"
         return "" if importlib.util.find_spec(self.module) else "not installed"
 
     def version(self) -> str:
@@ -61,32 +61,31 @@ class Competitor:
         return importlib.metadata.version(self.package)
 
     def read(self, path: Path) -> Dataset:
-        """A file, by scikit-learn's reader, as users of a competitor without one would read it."""
+        """Read a file with scikit-learn, for competitors without a reader."""
         from sklearn.datasets import load_svmlight_file
 
         X, y, qid = load_svmlight_file(str(path), query_id=True)
         return Dataset(X.toarray(), y, qid)
 
     def prepare(self, data: Dataset) -> Any:
-        """What ``solve`` takes: the data in the competitor's own form."""
+        """Convert the data to the form that ``solve`` needs."""
         raise NotImplementedError
 
     def solve(self, prepared: Any, problem: BenchmarkProblem, tol: float) -> FloatArray:
-        """Weights, by its own solver at its own tolerance."""
+        """Return the weights from the competitor's solver with this tolerance."""
         raise NotImplementedError
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
-        """A ranker for one point of the grid; ``valid`` only for those that stop early on it."""
+        """Fit a ranker for one grid point; ``valid`` is for methods with early stopping."""
         raise NotImplementedError
 
 
 def linear_ranker(w: FloatArray) -> FittedRanker:
-    """A linear ranker of weights."""
     w = np.asarray(w, dtype=np.float64).ravel()
     return FittedRanker(lambda data: np.asarray(data.X @ w), int(np.count_nonzero(w)))
 
 
 def grouped_rows(data: Dataset) -> tuple[FloatArray, FloatArray, Any]:
-    """X and y query by query, and the lengths of the lists."""
+    """X and y with the rows grouped by query, and the list lengths."""
     order = data.queries.order
     return data.X[order], data.y[order], np.diff(data.queries.offsets)

@@ -11,7 +11,7 @@ from ranksieve.data.dataset import Dataset
 
 
 class CatBoost(Competitor):
-    """Oblivious trees on one of its two ranking losses."""
+    """Oblivious trees with one of two ranking losses."""
 
     name, title, licence = "catboost", "CatBoost YetiRank, PairLogit", "Apache-2.0"
     package, module = "catboost", "catboost"

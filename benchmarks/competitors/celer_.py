@@ -1,4 +1,4 @@
-"""celer on built pairs: the logistic loss with ℓ1, another objective than ours, so pipelines only."""
+"""celer on pairs: logistic loss with ℓ1, a different objective, so it only takes part in the pipeline."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class CelerOnPairs(Competitor):
         from celer import LogisticRegression
 
         K, signs = build_pairs(train)
-        smallest = 2.0 / np.abs(K.T @ signs).max()  # the C up to which all weights are 0
-        model = LogisticRegression(C=smallest / point["share"], tol=1e-4)
+        max_zero_C = 2.0 / np.abs(K.T @ signs).max()  # all weights are 0 up to this C
+        model = LogisticRegression(C=max_zero_C / point["share"], tol=1e-4)
         with single_threaded_blas(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return linear_ranker(model.fit(np.asfortranarray(K), signs).coef_)

@@ -24,25 +24,21 @@ class FastRank(Competitor):
         request.measure = "ndcg@10"
         for name, value in {"seed": 42, "quiet": True, **point}.items():
             setattr(request.params, name, value)
-        model = _own(train).train_model(request)
+        model = _to_fastrank(train).train_model(request)
         return FittedRanker(lambda data: _scores(model, data), _features_of(model.to_dict()))
 
 
 class FastRankLinear(FastRank):
-    """A linear model by coordinate ascent."""
-
     name, title, kind = "fastrank-linear", "fastrank coordinate ascent", "coordinate_ascent"
     grid = ({"num_restarts": 3, "num_max_iterations": 10}, {"num_restarts": 5, "num_max_iterations": 25})
 
 
 class FastRankForest(FastRank):
-    """A random forest."""
-
     name, title, kind = "fastrank-forest", "fastrank random forest", "random_forest"
     grid = tuple({"num_trees": 100, "max_depth": depth} for depth in (4, 8))
 
 
-def _own(data: Dataset) -> Any:
+def _to_fastrank(data: Dataset) -> Any:
     from fastrank import CDataset
 
     qid = np.ascontiguousarray(data.queries.restore(data.queries.query_of_grouped), dtype=np.int64)
@@ -51,11 +47,11 @@ def _own(data: Dataset) -> Any:
 
 
 def _scores(model: Any, data: Dataset) -> FloatArray:
-    return np.array(model.predict_dense_scores(_own(data)))
+    return np.array(model.predict_dense_scores(_to_fastrank(data)))
 
 
 def _features_of(model: dict[str, Any]) -> int:
-    """Weights that are not zero, or the features that trees split on."""
+    """Number of nonzero weights, or of features in the splits of trees."""
     if "Linear" in model:
         return int(np.count_nonzero(model["Linear"]["weights"]))
     return len(set(re.findall(r'"fid": (\d+)', json.dumps(model))))

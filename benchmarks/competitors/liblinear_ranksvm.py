@@ -16,7 +16,7 @@ from ranksieve.data.dataset import Dataset
 
 
 class LiblinearRankSVM(Program):
-    """The ℓ2 objective without pairs, as ours. RANKSIEVE_LIBLINEAR_RANKSVM names its ``train``."""
+    """The ℓ2 objective, without building pairs. RANKSIEVE_LIBLINEAR_RANKSVM: path of ``train``."""
 
     name, title, licence = "liblinear-ranksvm", "LIBLINEAR-ranksvm", "BSD-3-Clause"
     variable = "RANKSIEVE_LIBLINEAR_RANKSVM"
@@ -38,7 +38,7 @@ class LiblinearRankSVM(Program):
 
 
 def weights_of(model: Path, n_features: int) -> FloatArray:
-    """One weight per line after the line ``w``; features that no line of the data names have none."""
+    """Read one weight per line after the line ``w``; features that are not in the data have no weight."""
     lines = model.read_text().splitlines()
     values = [float(line.split()[0]) for line in lines[lines.index("w") + 1 :] if line.strip()]
     return np.pad(values, (0, max(0, n_features - len(values))))[:n_features]

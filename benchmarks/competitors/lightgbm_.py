@@ -1,4 +1,4 @@
-"""LightGBM's lambdarank."""
+"""LightGBM's lambdarank (LambdaMART)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from ranksieve.data.dataset import Dataset
 
 
 class LightGBM(Competitor):
-    """LambdaMART."""
-
     name, title, licence = "lightgbm", "LightGBM lambdarank", "MIT"
     package, module = "lightgbm", "lightgbm"
     measures = frozenset({"pipeline", "startup"})

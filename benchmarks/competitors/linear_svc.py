@@ -1,4 +1,4 @@
-"""scikit-learn's LinearSVC (LIBLINEAR) on built pairs."""
+"""scikit-learn's LinearSVC (LIBLINEAR) on pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 
 
 class LinearSVCOnPairs(Competitor):
-    """The same objectives: in the primal, by trust-region Newton (ℓ2) or coordinate descent (ℓ1)."""
+    """The same objectives in the primal, by trust-region Newton (ℓ2) or coordinate descent (ℓ1)."""
 
     name, title, licence = "linearsvc", "scikit-learn LinearSVC on pairs", "BSD-3-Clause"
     package, module = "scikit-learn", "sklearn"
@@ -36,7 +36,6 @@ class LinearSVCOnPairs(Competitor):
 
 
 def fit_pairs(K: FloatArray, signs: FloatArray, penalty: str, C: float, tol: float) -> FloatArray:
-    """Weights of one LinearSVC."""
     from sklearn.svm import LinearSVC
 
     svc = LinearSVC(

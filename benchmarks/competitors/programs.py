@@ -1,4 +1,4 @@
-"""External programs: each reads a LETOR file, and an environment variable names it."""
+"""External programs that read LETOR files; environment variables contain their paths."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ranksieve.io.letor import write_letor
 
 
 class Program(Competitor):
-    """A program that is called with files; ``prepare`` writes them, outside all timings."""
+    """A program that reads files; ``prepare`` writes them, which is not timed."""
 
     reads_files_itself = True
 
     def __init__(self) -> None:
-        self._written: dict[int, tuple[Dataset, Path]] = {}
+        self._files: dict[int, tuple[Dataset, Path]] = {}
 
     @property
     def program(self) -> str:
@@ -30,34 +30,34 @@ class Program(Competitor):
 
     @property
     def folder(self) -> Path:
-        """Where data and models are written."""
+        """Folder for data and models."""
         folder = OUT / "programs" / self.name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def file_of(self, data: Dataset) -> Path:
-        """The data as LETOR text, written once."""
-        if id(data) not in self._written:
-            path = self.folder / f"{len(self._written)}.txt"
+        """File with the data as LETOR text; written at the first call."""
+        if id(data) not in self._files:
+            path = self.folder / f"{len(self._files)}.txt"
             write_letor(data, path)
-            self._written[id(data)] = (data, path)
-        return self._written[id(data)][1]
+            self._files[id(data)] = (data, path)
+        return self._files[id(data)][1]
 
     def prepare(self, data: Dataset) -> Any:
         return self.file_of(data)
 
 
 def run(*command: Any) -> None:
-    """Run a program quietly; what it says is shown only if it fails."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    if done.returncode:
+    """Run a program; show its output only if it fails."""
+    process = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if process.returncode:
         raise RuntimeError(
-            f"{Path(str(command[0])).name} failed: {(done.stderr or done.stdout).strip()[-300:]}"
+            f"{Path(str(command[0])).name} failed: {(process.stderr or process.stdout).strip()[-300:]}"
         )
 
 
 def weights_from_pairs(pairs: list[str], n_features: int) -> FloatArray:
-    """Weights of ``["1:0.5", …]``, numbered from 1."""
+    """Weights from ``["1:0.5", …]``, numbered from 1."""
     w = np.zeros(n_features)
     for pair in pairs:
         number, value = pair.split(":")

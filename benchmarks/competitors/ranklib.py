@@ -12,7 +12,7 @@ from ranksieve.data.dataset import Dataset
 
 
 class RankLib(Program):
-    """RANKSIEVE_RANKLIB names its jar; its models are read by `ranksieve.model.foreign`."""
+    """RANKSIEVE_RANKLIB: path of the jar. Models are read by `ranksieve.model.foreign`."""
 
     licence, variable = "BSD", "RANKSIEVE_RANKLIB"
     ranker: int
@@ -33,21 +33,19 @@ class RankLib(Program):
 
 
 class RankLibLinear(RankLib):
-    """A linear model by coordinate ascent."""
-
     name, title, ranker = "ranklib-linear", "RankLib coordinate ascent", 4
     grid = ({"r": 2, "i": 10}, {"r": 5, "i": 25})
 
 
 class RankLibTrees(RankLib):
-    """LambdaMART; the number of trees is chosen by early stopping on the validation file."""
+    """LambdaMART with early stopping on the validation file."""
 
     name, title, ranker = "ranklib-trees", "RankLib LambdaMART", 6
     grid = ({"tree": 200, "leaf": 7}, {"tree": 200, "leaf": 10})
 
 
 def features_of(model: str) -> int:
-    """Features that trees split on (``<feature> 3 </feature>``), or that have a weight (``3:0.5``)."""
+    """Number of features in splits (``<feature> 3 </feature>``), or with a weight (``3:0.5``)."""
     splits = re.findall(r"<feature>\s*(\d+)\s*</feature>", model)
     weights = [number for number, value in re.findall(r"\b(\d+):(\S+)", model) if float(value)]
     return len(set(splits or weights))

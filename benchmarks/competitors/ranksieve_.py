@@ -1,4 +1,4 @@
-"""ranksieve itself."""
+"""ranksieve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranksieve.objective import make_objective
 
 
 class Ranksieve(Competitor):
-    """The solvers, with the objective made anew each time, and SparseRanker with its defaults."""
+    """The solvers, including the time to build the objective, and SparseRanker with its defaults."""
 
     name, title, licence, module = "ranksieve", "ranksieve", "Apache-2.0", "ranksieve"
     measures = frozenset(

@@ -9,7 +9,7 @@ from ranksieve.data.dataset import Dataset
 
 
 class RLScore(Competitor):
-    """Squared differences of scores and labels, in closed form."""
+    """Squared loss on differences of scores and labels, solved in closed form."""
 
     name, title, licence, package, module = "rlscore", "RLScore QueryRankRLS", "MIT", "rlscore", "rlscore"
     grid = tuple({"regparam": 2.0**k} for k in range(-10, 11, 4))

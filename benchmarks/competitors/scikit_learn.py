@@ -1,4 +1,4 @@
-"""scikit-learn's reader and writer of the same text format."""
+"""scikit-learn's reader and writer for LETOR text."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from benchmarks.competitors.base import Competitor
 
 
 class SvmlightReader(Competitor):
-    """load_svmlight_file; it reads only."""
-
     name, title, licence = "load_svmlight_file", "scikit-learn load_svmlight_file", "BSD-3-Clause"
     package, module = "scikit-learn", "sklearn"
     measures = frozenset({"reading"})
 
 
 class SvmlightWriter(Competitor):
-    """dump_svmlight_file; it writes only."""
-
     name, title, licence = "dump_svmlight_file", "scikit-learn dump_svmlight_file", "BSD-3-Clause"
     package, module = "scikit-learn", "sklearn"
     measures = frozenset({"writing"})

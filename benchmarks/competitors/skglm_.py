@@ -1,4 +1,4 @@
-"""skglm on built pairs. It brings no squared hinge, so this file states one in the form that it asks for."""
+"""skglm on pairs. It has no squared hinge loss, so this file defines one with its interface."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from ranksieve.data.dataset import Dataset
 
 
 class SkglmOnPairs(Competitor):
-    """The ℓ1 objective by its coordinate descent with Anderson's acceleration, and by the same a pipeline.
+    """The ℓ1 objective by coordinate descent with Anderson acceleration, the faster of its suitable solvers.
 
-    Of its two solvers that take this loss it is the faster one here. BLAS gets one thread: with two, the
-    many short products inside compiled code take up to thirty times as long.
+    BLAS uses one thread: with two, the many short products in compiled code take up to thirty times as long.
     """
 
     name, title, licence, package, module = "skglm", "skglm on pairs", "BSD-3-Clause", "skglm", "skglm"
@@ -39,12 +38,11 @@ class SkglmOnPairs(Competitor):
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         K, signs = self.prepare(train)
-        largest = np.abs(2.0 * (K.T @ signs)).max() / len(K)
-        return linear_ranker(fit_pairs(K, signs, largest * point["share"], 1e-4))
+        max_alpha = np.abs(2.0 * (K.T @ signs)).max() / len(K)
+        return linear_ranker(fit_pairs(K, signs, max_alpha * point["share"], 1e-4))
 
 
 def fit_pairs(K: FloatArray, signs: FloatArray, alpha: float, tol: float) -> FloatArray:
-    """Weights for one α."""
     from skglm import GeneralizedLinearEstimator
     from skglm.penalties import L1
     from skglm.solvers import AndersonCD
@@ -59,7 +57,7 @@ def fit_pairs(K: FloatArray, signs: FloatArray, alpha: float, tol: float) -> Flo
 
 @cache
 def _squared_hinge() -> Any:
-    """(1/p) Σ max(0, 1 − y·Kw)², its derivatives and their slopes; skglm compiles the class at fit."""
+    """(1/p) Σ max(0, 1 − y·Kw)², its derivatives and their Lipschitz constants; skglm compiles the class."""
     from skglm.datafits import BaseDatafit
 
     class SquaredHinge(BaseDatafit):  # type: ignore[misc]

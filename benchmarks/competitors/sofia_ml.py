@@ -1,4 +1,4 @@
-"""sofia-ml, by its Python package pysofia: stochastic steps on sampled pairs."""
+"""sofia-ml with its Python package pysofia: stochastic steps on sampled pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ranksieve.io.letor import write_letor
 
 
 class SofiaML(Competitor):
-    """Pegasos RankSVM. It gets a file, because it does not look at the queries of arrays."""
+    """Pegasos RankSVM. It reads a file, because it ignores query ids of arrays."""
 
     name, title, licence = "sofia-ml", "sofia-ml (pysofia)", "Apache-2.0 (pysofia: none stated)"
     package, module = "pysofia", "pysofia"
@@ -27,4 +27,4 @@ class SofiaML(Competitor):
             str(OUT / "sofia.txt"), None, None, n_samples=None, n_features=train.n_features + 1,
             max_iter=1_000_000, **point, **options,
         )  # fmt: skip
-        return linear_ranker(w[1:])  # its features are numbered from 1
+        return linear_ranker(w[1:])  # features are numbered from 1

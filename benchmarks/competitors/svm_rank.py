@@ -1,4 +1,4 @@
-"""SVM-rank: the hinge over pairs by cutting planes; no squared hinge, so pipelines only."""
+"""SVM-rank: hinge loss over pairs by cutting planes, a different objective, so only in the pipeline."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ranksieve.data.dataset import Dataset
 
 
 class SVMRank(Program):
-    """RANKSIEVE_SVM_RANK names its ``svm_rank_learn``. Free for research only."""
+    """RANKSIEVE_SVM_RANK: path of ``svm_rank_learn``. Free for research only."""
 
     name, title, licence = "svm-rank", "SVM-rank", "research only"
     variable = "RANKSIEVE_SVM_RANK"
-    grid = tuple({"C": 10.0**k} for k in range(-2, 4))  # of the sum over queries
+    grid = tuple({"C": 10.0**k} for k in range(-2, 4))  # weights the sum over queries
 
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         model = self.folder / "model"
@@ -25,6 +25,6 @@ class SVMRank(Program):
 
 
 def weights_of(model: Path, n_features: int) -> FloatArray:
-    """The one support vector of a linear model, on its last line: ``alpha·y number:weight … #``."""
-    words = model.read_text().strip().splitlines()[-1].split("#")[0].split()
-    return float(words[0]) * weights_from_pairs(words[1:], n_features)
+    """Read the support vector of a linear model from its last line: ``alpha·y number:weight … #``."""
+    factor, *pairs = model.read_text().strip().splitlines()[-1].split("#")[0].split()
+    return float(factor) * weights_from_pairs(pairs, n_features)

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit: online logistic regression of pair differences, a sample of them where there are many."""
+"""Vowpal Wabbit: online logistic regression on pair differences, or on a sample of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from benchmarks.pairs import pair_rows
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
-MOST_PAIRS = 50_000  # examples are text, and an online learner has seen enough by then
+MAX_PAIRS = 50_000  # examples are text; this many are enough for an online learner
 
 
 class VowpalWabbit(Competitor):
-    """The default updates (adaptive, normalised, invariant), without a constant, which differences cancel."""
+    """Default updates (adaptive, normalised, invariant), without a constant, which cancels in differences."""
 
     name, title, licence = "vowpal-wabbit", "Vowpal Wabbit on pairs, logistic", "BSD-3-Clause"
     package, module = "vowpalwabbit", "vowpalwabbit"
@@ -27,21 +27,21 @@ class VowpalWabbit(Competitor):
         model = Workspace(f"--loss_function logistic --noconstant -l {point['rate']} -b 12 --quiet")
         examples = [model.parse(line) for line in _lines(train)]
         for _ in range(point["passes"]):
-            for one in examples:
-                model.learn(one)
-        for one in examples:
-            model.finish_example(one)
+            for example in examples:
+                model.learn(example)
+        for example in examples:
+            model.finish_example(example)
         w = [model.get_weight_from_name(str(j), "f") for j in range(train.n_features)]
         return linear_ranker(np.array(w))
 
 
 def _lines(data: Dataset) -> list[str]:
-    """``1 |f 0:0.5 …`` for upper less lower, −1 and turned round for every other pair."""
+    """``1 |f 0:0.5 …`` for more minus less relevant document, with the opposite sign for every other pair."""
     rng = np.random.default_rng(0)
-    upper, lower = pair_rows(data)
-    chosen = rng.permutation(len(upper))[:MOST_PAIRS]
-    signs = np.where(np.arange(len(chosen)) % 2, 1, -1)
-    K = (data.X[upper[chosen]] - data.X[lower[chosen]]) * signs[:, None]
+    better, worse = pair_rows(data)
+    sample = rng.permutation(len(better))[:MAX_PAIRS]
+    signs = np.where(np.arange(len(sample)) % 2, 1, -1)
+    K = (data.X[better[sample]] - data.X[worse[sample]]) * signs[:, None]
     return [f"{sign} |f {_features(x)}" for sign, x in zip(signs, K, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""XGBoost: linear boosting and trees on rank:pairwise and rank:ndcg."""
+"""XGBoost: linear boosting with rank:pairwise, and trees with rank:ndcg."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranksieve.data.dataset import Dataset
 
 class XGBoost(Competitor):
     licence, package, module = "Apache-2.0", "xgboost", "xgboost"
-    fixed: ClassVar[dict[str, Any]]
+    parameters: ClassVar[dict[str, Any]]
 
     def fit(self, train: Dataset, valid: Dataset, *, rounds: int = 100, **point: Any) -> FittedRanker:
         import xgboost as xgb
@@ -22,7 +22,7 @@ class XGBoost(Competitor):
         X, y, sizes = grouped_rows(train)
         matrix = xgb.DMatrix(X, label=y)
         matrix.set_group(sizes)
-        options = {**self.fixed, **point, "seed": 0, "nthread": 2, "verbosity": 0}
+        options = {**self.parameters, **point, "seed": 0, "nthread": 2, "verbosity": 0}
         booster = xgb.train(options, matrix, num_boost_round=rounds)
         return FittedRanker(lambda data: booster.predict(xgb.DMatrix(data.X)), self.features_of(booster))
 
@@ -31,10 +31,10 @@ class XGBoost(Competitor):
 
 
 class XGBoostLinear(XGBoost):
-    """gblinear: pairs' logistic loss with ℓ1, boosted by coordinates."""
+    """gblinear: logistic loss over pairs with ℓ1, by coordinate-wise boosting."""
 
     name, title = "xgboost-linear", "XGBoost gblinear, rank:pairwise"
-    fixed: ClassVar = {"booster": "gblinear", "objective": "rank:pairwise"}
+    parameters: ClassVar = {"booster": "gblinear", "objective": "rank:pairwise"}
     grid = tuple({"alpha": a, "rounds": rounds} for a in (0.0, 1e-4, 1e-3) for rounds in (50, 200))
 
     def features_of(self, booster: Any) -> int:
@@ -42,11 +42,11 @@ class XGBoostLinear(XGBoost):
 
 
 class XGBoostTrees(XGBoost):
-    """Boosted trees on NDCG's lambdas."""
+    """Boosted trees with NDCG lambda gradients."""
 
     name, title = "xgboost-trees", "XGBoost trees, rank:ndcg"
     measures = frozenset({"pipeline", "startup"})
-    fixed: ClassVar = {"booster": "gbtree", "objective": "rank:ndcg", "eta": 0.1, "tree_method": "hist"}
+    parameters: ClassVar = {"booster": "gbtree", "objective": "rank:ndcg", "eta": 0.1, "tree_method": "hist"}
     grid = tuple({"max_depth": depth, "rounds": rounds} for depth in (3, 6) for rounds in (50, 100, 200))
 
 

@@ -1,4 +1,4 @@
-"""The measures: one table, one line each."""
+"""The measures. To add one, write a module with a MEASURE and add it to MEASURES."""
 
 from __future__ import annotations
 

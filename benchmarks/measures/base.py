@@ -1,4 +1,4 @@
-"""What a measure is: rows of numbers for one competitor on one data set."""
+"""Base classes of the measures, which yield rows of numbers for one competitor on one data set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One competitor on one data set; with ``full``, everything is measured, else what takes few minutes."""
+    """One competitor on one data set; ``full``: measure everything, not only what takes a few minutes."""
 
     data: str
     competitor: Competitor
@@ -24,7 +24,7 @@ class Run:
 
     @property
     def budget(self) -> float:
-        """Seconds that the repetitions of one timing may take together."""
+        """Limit in seconds for all repetitions of one timing."""
         return 600.0 if self.full else 10.0
 
     @property
@@ -34,12 +34,20 @@ class Run:
 
 @dataclass(frozen=True)
 class Measure:
-    """Something to measure.
+    """A measure.
 
-    ``run`` yields rows from :func:`row`. ``data`` names data sets, or what else stands in the first column;
-    ``quick`` those of ``make bench``, if they are fewer than all that are not marked as full.
-    ``processes``: how many processes measure the same, if each can do so only once. ``limit``: seconds that
-    one competitor may take on one data set, in ``make bench`` and in ``make bench-full``.
+    Parameters
+    ----------
+    run : callable
+        Yields rows made by :func:`row`.
+    data : sequence of str
+        Names of data sets, or other values of the first column.
+    quick : sequence of str, optional
+        Those used by ``make bench``; default: all data sets that are not marked as full.
+    processes : int
+        Number of processes that repeat the measurement, if each process can measure only once.
+    limit : (float, float)
+        Limit in seconds for one competitor on one data set, in ``make bench`` and in ``make bench-full``.
     """
 
     name: str
@@ -51,7 +59,7 @@ class Measure:
     limit: tuple[float, float] = (60.0, 3600.0)
 
     def data_sets(self, full: bool) -> list[str]:
-        """Those that take part."""
+        """The data sets of ``make bench``, or of ``make bench-full``."""
         if full:
             return list(self.data)
         names = self.data if self.quick is None else self.quick
@@ -59,5 +67,5 @@ class Measure:
 
 
 def row(what: str, unit: str, values: Sequence[float], **more: Any) -> Row:
-    """Median and spread of some values; the runner adds data set, competitor and versions."""
+    """Row with a summary of the values; the runner adds data set, competitor and versions."""
     return {"what": what, "unit": unit, **summarise(values), **more}

@@ -1,6 +1,6 @@
-"""How the cost grows: value and gradient, and one certified ℓ1 fit, as one size doubles and the others stay.
+"""Time of value and gradient, and of one certified ℓ1 fit, as one size changes and the others stay fixed.
 
-The base: 40,000 documents in lists of 50, 64 features, 3 levels.
+Fixed sizes: 40,000 documents in lists of 50, 64 features, 3 label levels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEPS = {
     "list length": (10, 50, 250, 1_000),
     "levels": (2, 3, 5, 20),
 }
-SHARE = 0.05  # α, of the smallest one with w = 0
+ALPHA_SHARE = 0.05  # of the smallest α with w = 0
 
 
 def growth(run: Run) -> Iterator[Row]:
@@ -35,15 +35,15 @@ def growth(run: Run) -> Iterator[Row]:
         data = make_data(**{**BASE, run.data: size})
         objective = make_objective(data)
         w = np.random.default_rng(0).standard_normal(data.n_features) / 10
-        alpha = SHARE * float(np.abs(objective.gradient(objective.at_zero)).max())
+        alpha = ALPHA_SHARE * float(np.abs(objective.gradient(objective.at_zero)).max())
         with single_threaded_blas():
             work = {
                 "value and gradient": partial(_gradient, objective, w),
                 "one ℓ1 fit": partial(_fit, data, alpha),
             }
-            for name, one in work.items():
-                one()
-                yield row(f"{name}, {run.data} = {size:,}", "s", timings(one, run.repeats, run.budget))
+            for name, call in work.items():
+                call()
+                yield row(f"{name}, {run.data} = {size:,}", "s", timings(call, run.repeats, run.budget))
 
 
 def make_data(**sizes: int) -> Dataset:

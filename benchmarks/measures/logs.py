@@ -1,7 +1,7 @@
-"""read_ltr_log against the json module: search responses of 50 hits with 30 features each, one per line.
+"""CPU seconds of read_ltr_log, and of decoding alone with the json module.
 
-Beside ours, json's decoding alone; both in turn and in time of the processor, which one thread has to itself
-on an idle machine, so that a busy one tells the same.
+The file has one search response per line, with 50 hits of 30 features each. Both are measured in turn with
+one thread, so load on the machine does not matter.
 """
 
 from __future__ import annotations
@@ -26,28 +26,27 @@ READING, DECODING = "reading a feature log", "json alone"
 
 
 def logs(run: Run) -> Iterator[Row]:
-    path, judged = log_file(SIZES[run.data])
-    works = {
-        READING: lambda: read_ltr_log(path, judged),
+    path, judgements = log_file(SIZES[run.data])
+    calls = {
+        READING: lambda: read_ltr_log(path, judgements),
         DECODING: lambda: [json.loads(line) and None for line in path.read_bytes().split(b"\n")],
     }
-    times: dict[str, list[float]] = {what: [] for what in works}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(run.repeats):
-        for what, work in works.items():
-            times[what].append(processor_seconds(work))
-    for what, some in times.items():
-        yield row(what, "s", some, megabytes=path.stat().st_size / 1e6)
+        for name, call in calls.items():
+            times[name].append(cpu_seconds(call))
+    for name, seconds in times.items():
+        yield row(name, "s", seconds, megabytes=path.stat().st_size / 1e6)
 
 
-def processor_seconds(work: Callable[[], object]) -> float:
-    """Time of the processor that a piece of work takes."""
+def cpu_seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def log_file(size: int) -> tuple[Path, Judgements]:
-    """A log of at least this size, and grades for its documents, made once."""
+    """Write a log of at least this size; return it with grades for its documents."""
     path, rng = OUT / "data" / f"log_{size}.jsonl", np.random.default_rng(0)
     names = [f"bm25_field_{j}" for j in range(FEATURES)]
     grades: dict[str, dict[str, float]] = {}
@@ -64,22 +63,24 @@ def log_file(size: int) -> tuple[Path, Judgements]:
 
 
 def hits(query: int, names: list[str], values: FloatArray) -> list[dict[str, Any]]:
-    """The documents of a response; a tenth of the values are left out."""
-    logged = ([_pair(*one) for one in zip(names, row, strict=True)] for row in values.tolist())
+    """The hits of a response; a tenth of the values are missing."""
+    logged = (
+        [_entry(name, value) for name, value in zip(names, row, strict=True)] for row in values.tolist()
+    )
     return [
         {
             "_index": "shop",
             "_id": f"doc{query}-{d}",
             "_score": 1.5,
             "_source": {"title": "a red shoe", "price": 12.5},
-            "fields": {"_ltrlog": [{"log_entry1": pairs}]},
+            "fields": {"_ltrlog": [{"log_entry1": entries}]},
             "matched_queries": ["logged_featureset"],
         }
-        for d, pairs in enumerate(logged)
+        for d, entries in enumerate(logged)
     ]
 
 
-def _pair(name: str, value: float) -> dict[str, Any]:
+def _entry(name: str, value: float) -> dict[str, Any]:
     return {"name": name, "value": value} if value > 2 else {"name": name}
 
 

@@ -1,4 +1,4 @@
-"""Peak resident memory of a process that reads a data set and solves its ℓ1 problem."""
+"""Peak resident memory of a process that reads a data set and solves one ℓ1 problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 100-point certified path, beside one ℓ1 fit of LinearSVC on pairs at its default tolerance."""
+"""Seconds for the 100-point certified path, and for one ℓ1 fit of LinearSVC on pairs (default tolerance)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WHAT = "100-point path, against one fit on pairs"
 def path(run: Run) -> Iterator[Row]:
     data = run.data_set.data
     if run.competitor.name == RANKSIEVE:
-        found = sparse_path(data)  # compiles
+        result = sparse_path(data)  # compile
         times = timings(lambda: sparse_path(data), run.repeats, 3 * run.budget)
-        worst = float(found.relative_gaps.max())
+        worst = float(result.relative_gaps.max())
         yield row(
-            WHAT, "s", times, points=len(found), worst_relative_gap=worst, steps=int(found.n_iter.sum())
+            WHAT, "s", times, points=len(result), worst_relative_gap=worst, steps=int(result.n_iter.sum())
         )
         return
     problem = problems(data)[-1]

@@ -1,8 +1,8 @@
-"""Documents scored per second by a model of k features and by one of all 700, from the same float32 matrix.
+"""Documents scored per second by models with k of 700 features, from the same float32 matrix.
 
-`LinearModel.predict` reads only the columns in use. A row of 700 float32 numbers fills 44 cache lines, of
-which ten columns touch ten. The product X @ w of the whole matrix is told beside it: it is not what predict
-does, because BLAS does not give equal rows equal scores.
+`LinearModel.predict` reads only the columns in use. A row of 700 float32 numbers fills 44 cache lines; a
+model with ten features reads at most ten of them. For comparison: the product X @ w of the whole matrix,
+which predict does not use, because BLAS does not give equal scores to equal rows.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def predictions(run: Run) -> Iterator[Row]:
     X = rng.random((N_DOCS, N_FEATURES), dtype=np.float32)
     models = {k: model_of(k, rng) for k in SIZES}
     dense = models[N_FEATURES].coef.astype(np.float32)
-    works: dict[str, Callable[[], Any]] = {
+    calls: dict[str, Callable[[], Any]] = {
         f"{k} of {N_FEATURES} features": partial(m.predict, X) for k, m in models.items()
     }
-    works["dense float32 product (BLAS)"] = lambda: X @ dense
-    for work in works.values():
-        work()
-    for what, times in interleaved_timings(works, run.repeats, run.budget).items():
-        yield row(what, "documents/s", [N_DOCS / t for t in times])
+    calls["dense float32 product (BLAS)"] = lambda: X @ dense
+    for call in calls.values():
+        call()
+    for name, times in interleaved_timings(calls, run.repeats, run.budget).items():
+        yield row(name, "documents/s", [N_DOCS / t for t in times])
 
 
 def model_of(k: int, rng: np.random.Generator) -> LinearModel:

@@ -1,6 +1,6 @@
-"""read_letor against scikit-learn's load_svmlight_file: time, and memory above what the arrays need.
+"""Time of read_letor and of scikit-learn's load_svmlight_file, and peak memory relative to the arrays.
 
-The files are MQ2008's test parts, repeated (without LETOR data: drawn text of the same kind).
+The files are repetitions of MQ2008's test data (without LETOR data: synthetic text of the same kind).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def reading(run: Run) -> Iterator[Row]:
     small, large = text_file(100_000), text_file(SIZES[run.data])
     ours = run.competitor.name == RANKSIEVE
     read, size = (read_letor, bytes_of_dataset) if ours else (scikit_learn, bytes_of_svmlight)
-    read(small)  # compiles
+    read(small)  # compile
     before = peak_megabytes()
     arrays = size(read(large)) / 2**20
     peak = peak_megabytes() - before
@@ -41,7 +41,7 @@ def reading(run: Run) -> Iterator[Row]:
 
 
 def text_file(size: int) -> Path:
-    """A file of at least about this size, made once."""
+    """File of about this size; written if it does not exist."""
     path = OUT / "data" / f"reading_{size}.txt"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,14 +52,14 @@ def text_file(size: int) -> Path:
 
 
 def source_text() -> bytes:
-    """The test parts of all folds; scikit-learn cannot read missing values, so they are cut out."""
+    """Test data of all folds, without missing values, which scikit-learn cannot read."""
     files = sorted((letor_folder() / "MQ2008").glob("Fold*/test.txt"))
-    text = b"".join(file.read_bytes() for file in files) or drawn_text()
+    text = b"".join(file.read_bytes() for file in files) or synthetic_text()
     return MISSING_PAIR.sub(b"", text)
 
 
-def drawn_text() -> bytes:
-    """46 features in six decimals, document ids in comments."""
+def synthetic_text() -> bytes:
+    """LETOR text of 46 features with six decimals, and document ids in comments."""
     data = make_ranking(n_queries=784, n_features=46, docs_per_query=(5, 120))
     rows = []
     for k, (label, query, values) in enumerate(zip(data.y, data.qid, data.X, strict=True)):
@@ -76,9 +76,9 @@ def scikit_learn(path: Path) -> Any:
 
 def bytes_of_dataset(data: Dataset) -> int:
     texts = [text for text in (data.comments, data.doc_ids) if isinstance(text, TextColumn)]
-    places = [part for text in texts for part in (text.begins, text.ends)]
+    positions = [array for text in texts for array in (text.begins, text.ends)]
     block = [text.block for text in texts if text is data.comments]
-    return sum(array.nbytes for array in [data.X, data.y, data.qid, *places, *block])
+    return sum(array.nbytes for array in [data.X, data.y, data.qid, *positions, *block])
 
 
 def bytes_of_svmlight(result: Any) -> int:
@@ -87,11 +87,11 @@ def bytes_of_svmlight(result: Any) -> int:
 
 
 def check_equal(path: Path) -> None:
-    """Both readers must read the same numbers."""
+    """Raise an error unless both readers give the same numbers."""
     ours, (X, y, qid) = read_letor(path), scikit_learn(path)
     same = np.array_equal(ours.X, X.toarray()) and np.array_equal(ours.y, y) and np.array_equal(ours.qid, qid)
     if not same:
-        raise ValueError("the two readers disagree")
+        raise ValueError(f"{path}: the two readers give different numbers")
 
 
 MEASURE = Measure("reading", "Reading LETOR text", reading, tuple(SIZES))

@@ -1,10 +1,10 @@
-"""How near the path comes to the machine's limit.
+"""Time of the path compared with a lower limit for this machine.
 
-The work of a 100-point path is counted by watching the objective: products with X or its transpose, which
-must read n·d numbers, or n·k where only k columns are in use; Hessian blocks on k columns, which must read
-n·k and multiply n·k²/2; evaluations of the loss, each of which must sort every list. The limit is what these
-would take at the measured rates of reading (a dot product of a long vector), multiplying (a matrix product)
-and sorting (rows of the same length), with as many threads as the path has.
+Counts the operations of a 100-point path in the objective: products with X or its transpose, which must read
+n·d numbers, or n·k if only k columns are in use; Hessian blocks on k columns, which must read n·k numbers and
+need n·k²/2 multiplications; evaluations of the loss, which must sort every list. The limit is the time of
+these operations at the measured rates of reading (dot product of long vectors), multiplying (matrix product)
+and sorting (rows of the same length), with the same number of threads.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.objective import LocalObjective
 from ranksieve.path import sparse_path
 
-WATCHED = ("scores", "_transposed", "evaluate_scores", "hessian", "hessian_product")
+METHODS = ("scores", "_transposed", "evaluate_scores", "hessian", "hessian_product")
 
 
 def roofline(run: Run) -> Iterator[Row]:
     data = run.data_set.data
-    sparse_path(data, n_alphas=3)  # compiles
+    sparse_path(data, n_alphas=3)  # compile
     with count_work() as counts:
         sparse_path(data)
     times = timings(lambda: sparse_path(data), run.repeats, run.budget)
@@ -45,33 +45,33 @@ def roofline(run: Run) -> Iterator[Row]:
     yield row("the machine's limit for it", "s", [limit], parts=parts, rates=rates)
 
 
-def columns_read(objective: LocalObjective, name: str, given: Sequence[Any]) -> int:
-    """How many columns of X a call must read."""
+def columns_read(objective: LocalObjective, name: str, arguments: Sequence[Any]) -> int:
+    """Number of columns of X that a call must read."""
     if name == "hessian":
-        return len(given[-1])
-    if name == "scores" and objective.features.keeps(np.flatnonzero(given[0])):
-        return int(np.count_nonzero(given[0]))
+        return len(arguments[-1])
+    if name == "scores" and objective.features.keeps(np.flatnonzero(arguments[0])):
+        return int(np.count_nonzero(arguments[0]))
     return {"scores": 1, "_transposed": 1, "hessian_product": 1}.get(name, 0) * objective.n_features
 
 
 @contextmanager
 def count_work() -> Iterator[Counter[str]]:
-    """Count the calls of the objective's methods, and the sizes of its Hessian blocks."""
+    """Count the calls of the objective's methods, the columns read, and the cells of Hessian blocks."""
     counts: Counter[str] = Counter()
-    originals = {name: getattr(LocalObjective, name) for name in WATCHED if hasattr(LocalObjective, name)}
+    originals = {name: getattr(LocalObjective, name) for name in METHODS if hasattr(LocalObjective, name)}
 
-    def watched(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def method(self: LocalObjective, *given: Any, **named: Any) -> Any:
+    def counting(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: LocalObjective, *args: Any, **kwargs: Any) -> Any:
             counts[name] += 1
-            counts["columns read"] += columns_read(self, name, given)
+            counts["columns read"] += columns_read(self, name, args)
             if name == "hessian":
-                counts["hessian cells"] += len(given[1]) ** 2
-            return original(self, *given, **named)
+                counts["hessian cells"] += len(args[1]) ** 2
+            return original(self, *args, **kwargs)
 
         return method
 
     for name, original in originals.items():
-        setattr(LocalObjective, name, watched(name, original))
+        setattr(LocalObjective, name, counting(name, original))
     try:
         yield counts
     finally:
@@ -80,7 +80,7 @@ def count_work() -> Iterator[Counter[str]]:
 
 
 def measured_rates(data: Dataset) -> dict[str, float]:
-    """Bytes read, floating-point operations and numbers sorted per second, with all threads."""
+    """Bytes read, floating-point operations and sorted numbers per second, with all threads."""
     n = available_threads()
     rng = np.random.default_rng(0)
     vectors = [rng.random(16_000_000) for _ in range(n)]

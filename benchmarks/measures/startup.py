@@ -1,4 +1,4 @@
-"""Starting: the import, the help, a second fit of a small file, and a first one that must compile."""
+"""Time of the import, of the help, of a fit to a small file, and of the first fit, which compiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def startup(run: Run) -> Iterator[Row]:
     yield row("import, ready to fit", "s", seconds(lambda: call(sys.executable, "-c", code), run.repeats))
     if not ours:
         return
-    code = "import ranksieve"  # which imports the rest when it is asked for
+    code = "import ranksieve"  # imports other modules lazily
     yield row(code, "s", seconds(lambda: call(sys.executable, "-c", code), run.repeats))
     yield row("python alone", "s", seconds(lambda: call(sys.executable, "-c", "pass"), run.repeats))
     yield row("ranksieve --help", "s", seconds(lambda: call(*COMMAND, "--help"), run.repeats))
@@ -36,8 +36,8 @@ def startup(run: Run) -> Iterator[Row]:
         call(*fit)
         yield row("a second fit of a small file", "s", seconds(lambda: call(*fit), run.repeats))
         first = []
-        for turn in range(run.repeats if run.full else 1):
-            cache = Path(folder, f"cache{turn}")
+        for k in range(run.repeats if run.full else 1):
+            cache = Path(folder, f"cache{k}")
             first += seconds(partial(call, *fit, NUMBA_CACHE_DIR=str(cache)), 1)
         yield row("a first fit, without a kernel cache", "s", first)
 

@@ -1,4 +1,4 @@
-"""One thread against two: the gradient and the path on large data, and whether the bits are the same."""
+"""The gradient and the path on large data with one and with two threads; whether the bits are identical."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def threads(run: Run) -> Iterator[Row]:
             return objective.gradient(objective.evaluate(w))
 
     points = 100 if run.full else POINTS
-    yield from compared(run, "value and gradient", gradient, run.budget)
-    yield from compared(
+    yield from compare_threads(run, "value and gradient", gradient, run.budget)
+    yield from compare_threads(
         run, f"path of {points}", lambda: sparse_path(data, n_alphas=points).coefs, 8 * run.budget
     )
 
 
-def compared(run: Run, name: str, work: Callable[[], FloatArray], budget: float) -> Iterator[Row]:
-    """One row per number of threads; that of two also has the speed-up."""
-    kept: dict[str, FloatArray] = {}
+def compare_threads(run: Run, name: str, work: Callable[[], FloatArray], budget: float) -> Iterator[Row]:
+    """One row per number of threads, with the speed-up over one thread."""
+    results: dict[str, FloatArray] = {}
 
-    def on(n: int) -> None:
+    def run_with(n: int) -> None:
         with use_threads(n):
-            kept[str(n)] = work()
+            results[str(n)] = work()
 
-    on(2) if name == "value and gradient" else None  # compiles
-    times = interleaved_timings({str(n): partial(on, n) for n in THREADS}, run.repeats, budget)
-    same = all(np.array_equal(kept["1"], other) for other in kept.values())
+    run_with(2) if name == "value and gradient" else None  # compile
+    times = interleaved_timings({str(n): partial(run_with, n) for n in THREADS}, run.repeats, budget)
+    same = all(np.array_equal(results["1"], result) for result in results.values())
     for n in THREADS:
         speed_up = float(np.median(times["1"]) / np.median(times[str(n)]))
         what = f"{name}, {n} thread{'s' if n > 1 else ''}"

@@ -1,8 +1,8 @@
-"""Seconds until the same objective is within 1e-3 and 1e-6 of its minimum.
+"""Seconds until the objective is within 1e-3 and 1e-6 (relative) of its minimum.
 
-Each competitor gets the loosest tolerance of its own ladder that reaches the target. Reading the file (and
-building pairs, where that is needed) is timed apart and added in the rows "from the file"; a program that
-reads files itself has only those. The objective is evaluated by ours, which tests hold against brute force.
+Each competitor uses the loosest of its tolerances that reaches the target. The rows "from the file" add the
+time to read the file and, if needed, to build the pairs; programs that read files have only these rows. The
+objective is evaluated by ranksieve for all competitors; tests compare it with brute force.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from benchmarks.problems import BenchmarkProblem, problems
 from ranksieve.synthetic import make_ranking
 
 TARGETS = (1e-3, 1e-6)
-LARGE = 100_000  # documents: beyond, only the full run writes the text file
-STRONG = 1_000.0  # C·p: beyond, only the full run, because solvers on pairs need minutes
+MAX_QUICK_DOCS = 100_000  # larger text files are written only in the full run
+MAX_QUICK_STRENGTH = 1_000.0  # C·p; solvers on pairs need minutes for more, so only in the full run
 
 
 def to_objective(run: Run) -> Iterator[Row]:
@@ -31,46 +31,48 @@ def to_objective(run: Run) -> Iterator[Row]:
     if competitor.reads_files_itself:
         prepared = run.data_set.path if run.data_set.letor_file else competitor.prepare(data)
     else:
-        if run.full or data.n_docs <= LARGE:
+        if run.full or data.n_docs <= MAX_QUICK_DOCS:
             reading = read_times(run)
         prepared = competitor.prepare(data)
     for problem in problems(data):
-        if problem.kind in competitor.objectives and (run.full or problem.strength <= STRONG):
-            yield from race(run, problem, prepared, reading)
+        if problem.kind in competitor.objectives and (run.full or problem.strength <= MAX_QUICK_STRENGTH):
+            yield from rows_to_targets(run, problem, prepared, reading)
 
 
-def race(run: Run, problem: BenchmarkProblem, prepared: Any, reading: list[float] | None) -> Iterator[Row]:
-    """Rows for both targets; the ladder goes on where the looser target left it."""
-    ladder, known = iter(run.competitor.tolerances), {"distance": math.inf}
+def rows_to_targets(
+    run: Run, problem: BenchmarkProblem, prepared: Any, reading: list[float] | None
+) -> Iterator[Row]:
+    """Rows for both targets; the second target starts with the tolerance that reached the first."""
+    tolerances, last = iter(run.competitor.tolerances), {"distance": math.inf}
     for target in TARGETS:
         what = f"{problem.name}, to {target:g}"
-        while known["distance"] > target:
-            tol = next(ladder, None)
+        while last["distance"] > target:
+            tol = next(tolerances, None)
             if tol is None:
-                yield {"what": what, "skipped": f"not reached: {known['distance']:.1g} at best"}
+                yield {"what": what, "skipped": f"not reached: {last['distance']:.1g} at best"}
                 return
             start = time.perf_counter()
             w = run.competitor.solve(prepared, problem, tol)
-            known = {
+            last = {
                 "seconds": time.perf_counter() - start,
                 "tolerance": tol,
                 "distance": problem.distance(w),
             }
-        tol = known["tolerance"]
+        tol = last["tolerance"]
         work = partial(run.competitor.solve, prepared, problem, tol)
-        times = timings(work, run.repeats, run.budget, [known["seconds"]])
-        more = {"tolerance": tol, "distance": known["distance"]}
+        times = timings(work, run.repeats, run.budget, [last["seconds"]])
+        more = {"tolerance": tol, "distance": last["distance"]}
         if not run.competitor.reads_files_itself:
             yield row(what, "s", times, **more)
         else:
             yield row(f"{what}, from the file", "s", times, **more)
         if reading is not None:
-            both = [a + b for a, b in zip(reading, times, strict=False)]
-            yield row(f"{what}, from the file", "s", both, **more)
+            sums = [a + b for a, b in zip(reading, times, strict=False)]
+            yield row(f"{what}, from the file", "s", sums, **more)
 
 
 def read_times(run: Run) -> list[float]:
-    """Reading the file and bringing the data into the competitor's form."""
+    """Seconds to read the file and convert the data for the competitor."""
     path = run.data_set.path
 
     def work() -> None:
@@ -83,7 +85,7 @@ def read_times(run: Run) -> list[float]:
 
 
 def warm_up(competitor: Competitor) -> None:
-    """Let everything compile that compiles at its first use."""
+    """Solve small problems, so that everything is compiled."""
     tiny = make_ranking(8, 10, 3, docs_per_query=(5, 8), random_state=1)
     for problem in problems(tiny):
         if problem.kind in competitor.objectives and not competitor.reads_files_itself:

@@ -1,8 +1,8 @@
-"""write_letor against scikit-learn's dump_svmlight_file: time, and size of the text.
+"""Time and file size of write_letor and of scikit-learn's dump_svmlight_file.
 
-Rows have 136 features: drawn ones with six decimals, the same as float32, and normal ones with all digits.
-Ours reads back to the same bits, which is checked; theirs has 16 digits. Beside ours: the same text made of
-Python's own texts of numbers, and the time to read it.
+Rows have 136 features: random numbers with six decimals, the same as float32, and normal numbers with all
+digits. Text written by ranksieve reads back to the same bits (checked); scikit-learn writes 16 digits. For
+comparison: writing the same text with Python's repr of the numbers, and reading it back.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ def writing(run: Run) -> Iterator[Row]:
     path.parent.mkdir(parents=True, exist_ok=True)
     ours = run.competitor.name == RANKSIEVE
     write = write_letor if ours else scikit_learn
-    timed = partial(timings, repeats=run.repeats, budget=run.budget)
-    write(data.select_rows(np.arange(100)), path)  # compiles
-    times = timed(lambda: write(data, path))
+    timings_of = partial(timings, repeats=run.repeats, budget=run.budget)
+    write(data.select_rows(np.arange(100)), path)  # compile
+    times = timings_of(lambda: write(data, path))
     megabytes = path.stat().st_size / 1e6
     yield row("writing LETOR text", "s", times, documents=data.n_docs, megabytes=megabytes)
     yield row("size of the text", "MB", [megabytes])
     if ours:
         check_equal(data, path)
-        yield row(READING, "s", timed(lambda: read_letor(path, dtype=data.X.dtype)))
-        yield row(BY_REPR, "s", timed(lambda: by_repr(data, path)))
+        yield row(READING, "s", timings_of(lambda: read_letor(path, dtype=data.X.dtype)))
+        yield row(BY_REPR, "s", timings_of(lambda: by_repr(data, path)))
     path.unlink()
 
 
 def rows_of(kind: str, n_docs: int) -> Dataset:
-    """The first rows of the drawn data, or normal numbers in their place."""
-    drawn = DATA_SETS["250k"].data.select_rows(np.arange(n_docs))
-    X = np.random.default_rng(0).standard_normal(drawn.X.shape) if kind == "all digits" else drawn.X
-    return Dataset(X.astype(KINDS[kind]), drawn.y, drawn.qid)
+    """The first rows of the synthetic data, or normal numbers of the same shape."""
+    data = DATA_SETS["250k"].data.select_rows(np.arange(n_docs))
+    X = np.random.default_rng(0).standard_normal(data.X.shape) if kind == "all digits" else data.X
+    return Dataset(X.astype(KINDS[kind]), data.y, data.qid)
 
 
 def scikit_learn(data: Dataset, path: Path) -> None:
@@ -57,18 +57,18 @@ def scikit_learn(data: Dataset, path: Path) -> None:
 
 
 def by_repr(data: Dataset, path: Path) -> None:
-    """Each number by Python's repr, a row at a time."""
-    heads = [f"{j + 1}:" for j in range(data.n_features)]
+    """Write the text with Python's repr of the numbers, row by row."""
+    prefixes = [f"{j + 1}:" for j in range(data.n_features)]
     with open(path, "w") as file:
         for label, query, values in zip(data.y.tolist(), data.qid.tolist(), data.X, strict=True):
             numbers = (repr(values.tolist())[1:-1] + ",").replace(".0,", ",")[:-1].split(", ")
-            file.write(f"{label:g} qid:{query} {' '.join(map(str.__add__, heads, numbers))}\n")
+            file.write(f"{label:g} qid:{query} {' '.join(map(str.__add__, prefixes, numbers))}\n")
 
 
 def check_equal(data: Dataset, path: Path) -> None:
-    """What was written must read back to the same bits."""
+    """Raise an error unless the file reads back to the same bits."""
     if not np.array_equal(read_letor(path, dtype=data.X.dtype).X, data.X):
-        raise ValueError("the text reads back to other numbers")
+        raise ValueError(f"{path} does not read back to the same numbers")
 
 
 MEASURE = Measure("writing", "Writing LETOR text", writing, tuple(KINDS))
