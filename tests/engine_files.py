@@ -1,10 +1,10 @@
-"""What readers of exported files share: what the engine would refuse."""
+"""Shared by the readers of exported files: the error for files that the engine would reject."""
 
 from __future__ import annotations
 
 
 class NotAccepted(Exception):
-    """The engine would refuse the file."""
+    """The engine would reject the file."""
 
 
 def need(condition, reason):

@@ -1,8 +1,8 @@
 """Small evaluators of exported files, written from the engines' documentation and sources.
 
-Each takes the exported folder or file and the documents as one column of numbers a feature, by the engine's
-name, and does the arithmetic that the engine does. ``NotAccepted`` is what the engine would refuse. Those of
-hybrid searches are in :mod:`tests.hybrid_readers`.
+Each takes the exported folder or file and the documents (one column of numbers per feature, by the engine's
+name), and reproduces the arithmetic of the engine. Raises ``NotAccepted`` for files that the engine would
+reject. Evaluators of hybrid searches are in :mod:`tests.hybrid_readers`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def elasticsearch(folder, columns):
 
 
 def feature_set(folder, columns):
-    """The trimmed set if there is one, else a full set of which the query names the active features."""
+    """Names of the features: all columns if the query has active features, else those of featureset.json."""
     active = es_query(folder).get("active_features")
     if active is None:
         content = json.loads((folder / "featureset.json").read_text())["featureset"]
@@ -69,7 +69,7 @@ def es_normalised(values, normalizer):
         return (values - mean) / deviation
     need(kind == "min_max", "unknown normalizer")
     bounds = {"minimum": FLOAT_MIN, "maximum": FLOAT_MAX}
-    for name, value in settings.items():  # each setter compares with what the other one holds so far
+    for name, value in settings.items():  # each setter compares with the current value of the other bound
         bounds[name] = np.float32(value)
         need(bounds["minimum"] < bounds["maximum"], "minimum must be smaller than maximum")
     return (values - bounds["minimum"]) / (bounds["maximum"] - bounds["minimum"])
@@ -214,7 +214,7 @@ json.dump({"scores": [module.score(d) for d in documents], "ranked": [d["row"] f
 
 
 def python_process(file, columns):
-    """What a bare interpreter without packages, paths or environment makes of the module."""
+    """Run the module in an isolated interpreter without packages, paths and environment."""
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     documents = json.dumps([{**row, "row": i} for i, row in enumerate(rows)])
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What figure.js can draw: figures with anything else are refused here."""
+"""Check that a figure uses only the features that figure.js supports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTE = {"text", "x", "y", "xref", "yref", "xanchor", "ax", "ay", "name"}
 
 
 def assert_drawable(figure: dict[str, Any]) -> None:
-    """Refuse what no part of figure.js reads."""
+    """Assert that figure.js reads every part of the figure."""
     assert figure.keys() == {"data", "layout"}
     for trace in figure["data"]:
         assert trace.keys() <= SHARED | TRACES[trace["type"]], trace.keys()

@@ -1,4 +1,4 @@
-"""Names that try to be more than names: markup, code, paths, formulas, commands of terminals."""
+"""Hostile names: markup, code, paths, formulas, terminal control sequences."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LINES_AND_DIRECTIONS = (
 )
 LONG = "long " + 1000 * "name</b> "
 SHOWN = (*MARKUP, *CODE, *FORMULAS, *LINES_AND_DIRECTIONS, LONG)
-"""Names that can be shown and carried as they are."""
+"""Names that are shown and stored unchanged."""
 
 CONTROLS = ("new\nline", "carriage\rreturn", "a\ttab", "nul\0", "\x1b[31mred", "\x9b31m", "bell\x07", "\x7f")
 HALVES = ("half \ud83d",)
@@ -81,4 +81,4 @@ PATHS = (
     "half \ud83d",
     "",
 )
-"""Names that no file gets."""
+"""Names that are never used for files."""

@@ -1,7 +1,7 @@
 """Small evaluators of exports to hybrid searches and to engines without a plugin.
 
-As in :mod:`tests.engine_readers`, documents come as one column of numbers a feature. All belong to one query;
-a number that is missing (NaN) is a document that the sub-query does not return, or that lacks the field.
+As in :mod:`tests.engine_readers`, documents are given as one column of numbers per feature. All belong to
+one query; NaN means that the sub-query does not return the document, or that it lacks the field.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def only_file(folder):
 
 
 def field_of(query):
-    """The column that a sub-query's score is, by the only field that it names."""
+    """The feature of a sub-query: the only field in it."""
     if isinstance(query, dict):
         if "match" in query:
             return next(iter(query["match"]))
-        if isinstance(found := query.get("path", query.get("field")), str):
-            return found
+        if isinstance(field := query.get("path", query.get("field")), str):
+            return field
     parts = query.values() if isinstance(query, dict) else query if isinstance(query, list) else ()
     return next(filter(None, map(field_of, parts)), None)
 
@@ -38,7 +38,7 @@ def size(columns):
 
 
 def added(total, returned, scores, weight):
-    """The total with a weighted score, in float32, for the documents that are returned."""
+    """Add the weighted scores of the returned documents to the total, in float32."""
     more = total.copy()
     more[returned] = (total[returned] + np.float32(weight) * scores[returned]).astype(np.float32)
     return more

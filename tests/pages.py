@@ -1,4 +1,4 @@
-"""Pages of the documentation: their blocks, run in order in one process, and what they show compared."""
+"""Runs the code blocks of a documentation page in one process, and compares the output with the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", flags=re.S | re.M)
 NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
-ROUNDING = 1e-3  # of shown numbers, whose last digits may differ between processors
+ROUNDING = 1e-3  # tolerance of printed numbers: last digits may differ between processors
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def python_blocks(page: Path) -> list[str]:
 
 
 def commands(text: str) -> list[list[str]]:
-    """The words of each command of ours in a block, without ``ranksieve``."""
+    """The arguments of each ``ranksieve`` command in a block."""
     lines = text.replace("\\\n", " ").splitlines()
     parts = [part.strip() for line in lines for part in line.removeprefix("$ ").split(" && ")]
     return [shlex.split(part, comments=True)[1:] for part in parts if part.startswith("ranksieve ")]
@@ -48,36 +48,36 @@ def name_of(page: Path) -> str:
 
 
 def run_page(page: Path, *, with_commands: bool) -> dict[str, Any]:
-    """The names that the Python blocks define; commands run between them and must say what is shown."""
+    """Run a page and return the variables of its Python blocks; checks the output of its commands."""
     names: dict[str, Any] = {"__name__": "__page__"}
-    said = None
+    output = None
     for block in blocks(page):
         if block.language == "python":
             exec(compile(block.text, page.name, "exec", dont_inherit=True), names)
         if with_commands and block.language == "console":
-            said = "".join(said_by(command) for command in commands(block.text))
-        elif with_commands and block.language == "" and said is not None:
+            output = "".join(output_of(command) for command in commands(block.text))
+        elif with_commands and block.language == "" and output is not None:
             for line in block.text.splitlines():
-                assert is_within(line, said), f"{name_of(page)} shows what was not said: {line}"
+                assert is_within(line, output), f"{name_of(page)}: not in the output: {line}"
         if block.language != "console":
-            said = None
+            output = None
     return names
 
 
-def said_by(command: list[str]) -> str:
+def output_of(command: list[str]) -> str:
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, (command, result.stderr)
     return result.stdout
 
 
-def is_within(shown: str, said: str) -> bool:
-    """Whether words and numbers come one after another in what was said; lines may break elsewhere."""
-    few, many = _words(shown), _words(said)
+def is_within(shown: str, output: str) -> bool:
+    """Whether the output contains the words and numbers in sequence; line breaks may differ."""
+    few, many = _words(shown), _words(output)
     return any(_same(few, many[k : k + len(few)]) for k in range(len(many) - len(few) + 1))
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether texts have the same words, and numbers that differ by rounding alone."""
+    """Whether texts have the same words, and the same numbers up to rounding."""
     return _same(_words(one), _words(other))
 
 

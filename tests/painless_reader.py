@@ -1,4 +1,4 @@
-"""An evaluator of the Painless that exports use, after Elasticsearch's PainlessLexer and PainlessParser.
+"""Evaluates the subset of Painless that exports use, after Elasticsearch's PainlessLexer and PainlessParser.
 
 ``double x = …; x += …; return …;`` with numbers, ``doc['field'].size()`` and ``.value``, ``_score``, Math's
 functions, arithmetic, comparisons and ``?:``. Anything else is refused.
@@ -24,25 +24,25 @@ LEVELS = (
 
 
 class NotPainless(Exception):
-    """The compiler would refuse the script, or this evaluator does not know it."""
+    """The compiler would reject the script, or this evaluator does not support it."""
 
 
 def tokens(source):
     """(kind, text) of all tokens."""
-    place, found = 0, []
+    place, result = 0, []
     while source[place:].strip():
         token = TOKEN.match(source, place)
         if token is None:
             raise NotPainless(f"unexpected {source[place : place + 20]!r}")
-        found.append((token.lastgroup, token[token.lastgroup]))
+        result.append((token.lastgroup, token[token.lastgroup]))
         place = token.end()
-    return found
+    return result
 
 
 class Compiler:
     """Statements and expressions as functions of (document, variables).
 
-    A document maps fields to numbers, without those that it lacks.
+    A document maps fields to numbers; missing fields are not in it.
     """
 
     def __init__(self, source):
@@ -138,7 +138,7 @@ class Compiler:
         self.take("[")
         kind, literal = self.take()
         if kind != "text":
-            raise NotPainless(f"{literal} is no text")
+            raise NotPainless(f"{literal} is not a text")
         name = re.sub(r"\\(.)", r"\1", literal[1:-1])
         self.take("]")
         self.take(".")

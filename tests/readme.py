@@ -1,6 +1,6 @@
-"""Runs the README as a new user would: its Python, then its commands where the demo left its data.
+"""Runs the README as a new user would: the Python code, then the commands in the folder of the demo.
 
-``python -m tests.readme`` runs it with the ranksieve of that Python's environment (see ``make dist``).
+``python -m tests.readme`` uses the ranksieve of that Python's environment (see ``make dist``).
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import tempfile
 from pathlib import Path
 
 README = Path(__file__).resolve().parent.parent / "README.md"
-SET_UP = ("make ", "git ")  # commands that make the environment, which is there already
+SET_UP = ("make ", "git ")  # commands that create the environment, which already exists
 
 
 def blocks(language: str) -> list[str]:
-    found = re.findall(rf"^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.S | re.M)
-    return [str(block) for block in found]
+    texts = re.findall(rf"^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.S | re.M)
+    return [str(block) for block in texts]
 
 
 def commands() -> list[str]:
-    """The lines to type, without those that set up."""
+    """The commands without those that create the environment."""
     lines = "".join(blocks("console")).splitlines()
-    typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    return [line for line in typed if not line.startswith(SET_UP)]
+    typed_lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return [line for line in typed_lines if not line.startswith(SET_UP)]
 
 
 def run(folder: Path) -> None:
-    """Run all of it in a folder, which gets the environment and the demo as a checkout has them."""
+    """Run the README in a folder with an environment and the demo, like a checkout."""
     (folder / ".venv").symlink_to(sys.prefix, target_is_directory=True)
     (folder / "example.py").write_text("".join(blocks("python")), encoding="utf-8")
     script = ["python example.py", "ranksieve demo -o demo", *commands()]
@@ -38,6 +38,6 @@ def run(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as made:
-        run(Path(made))
+    with tempfile.TemporaryDirectory() as temporary:
+        run(Path(temporary))
     print("The README runs.")  # noqa: T201

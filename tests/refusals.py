@@ -1,4 +1,4 @@
-"""What is refused: the type of an error and its facts. Texts are asserted in tests/test_errors.py."""
+"""Expected errors: their type and attributes. Texts of messages are asserted in tests/test_errors.py."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import pytest
 
 from ranksieve.errors import DataError, ParameterError
 
-UNSAID = object()
+ANY_VALUE = object()
 
 
 @contextmanager
-def refused_parameter(name, value=UNSAID):
-    """Expect a ParameterError about a parameter, and its value if one is given."""
+def refused_parameter(name, value=ANY_VALUE):
+    """Expect a ParameterError about a parameter, with this value if one is given."""
     with pytest.raises(ParameterError) as info:
         yield info
     assert info.value.name == name, str(info.value)
-    got = info.value.value
-    assert value is UNSAID or got is value or np.all(got == value), str(info.value)
+    actual = info.value.value
+    assert value is ANY_VALUE or actual is value or np.all(actual == value), str(info.value)
     assert_one_sentence(info.value)
 
 
 @contextmanager
 def refused_data(file=None, line=None):
-    """Expect a DataError about a file and a line; a file by its whole path or its name, None for memory."""
+    """Expect a DataError about a file (its path or name; None for data in memory) and a line."""
     with pytest.raises(DataError) as info:
         yield info
     error = info.value
@@ -45,7 +45,7 @@ def assert_one_sentence(error):
 
 @contextmanager
 def refused_as(facts):
-    """Expect an error about a parameter, given as (name,) or (name, value), or about data: a word of it."""
+    """Expect an error about a parameter, (name,) or (name, value), or about data, a part of the message."""
     about_data = isinstance(facts, str)
     with refused_data() if about_data else refused_parameter(*facts) as info:
         yield info

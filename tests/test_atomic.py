@@ -1,4 +1,4 @@
-"""A file is written whole or not at all."""
+"""Atomic writes: complete files or none, permissions, links, pipes and devices."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ def test_text_and_bytes(tmp_path):
     assert (tmp_path / "bytes").read_bytes() == b"\x00\xff"
 
 
-def test_nothing_is_there_before_the_end(tmp_path):
+def test_the_file_appears_only_at_the_end(tmp_path):
     with atomic_write(tmp_path / "new") as file:
         file.write("half")
         file.flush()
@@ -53,7 +53,7 @@ def test_permissions_follow_the_umask(tmp_path):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+def test_a_missing_folder(tmp_path):
     with pytest.raises(OSError, match="cannot write there") as caught, atomic_write(tmp_path / "no" / "file"):
         pass
     assert caught.value.filename == str(tmp_path / "no" / "file")
@@ -73,7 +73,7 @@ def test_a_file_keeps_its_permissions(tmp_path, mode):
 
 
 def test_the_umask_of_the_process_is_never_changed(tmp_path, monkeypatch):
-    """It belongs to all threads: until it is set back, another thread's new files are open to everybody."""
+    """The umask is shared by all threads: changing it would affect new files of other threads."""
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail(f"the umask was set to {mask:o}"))
     for _ in ("a new file", "an old file"):
         with atomic_write(tmp_path / "file") as file:
@@ -81,7 +81,7 @@ def test_the_umask_of_the_process_is_never_changed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_and_its_file_is_replaced(tmp_path, there):
+def test_the_target_of_a_link_is_replaced(tmp_path, there):
     for folder in ("links", "files"):
         (tmp_path / folder).mkdir()
     target, link = tmp_path / "files" / "model", tmp_path / "links" / "latest"
@@ -91,7 +91,9 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path, there):
         target.write_text("old")
     with atomic_write(link) as file:
         file.write("new")
-        assert len(list(target.parent.iterdir())) == 1 + there  # the hidden file stands beside the target
+        assert (
+            len(list(target.parent.iterdir())) == 1 + there
+        )  # the hidden file is in the folder of the target
         assert not there or target.read_text() == "old"
     assert link.is_symlink()
     assert not target.is_symlink()
@@ -99,7 +101,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path, there):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["files", "hop", "latest", "links", "model"]
 
 
-def test_links_in_a_circle(tmp_path):
+def test_circular_links(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="cannot write there") as caught, atomic_write(tmp_path / "a"):
@@ -108,19 +110,19 @@ def test_links_in_a_circle(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-# Devices, pipes and open files. No test names /dev/stdout to write to it: a fault would break it for all.
+# Devices, pipes and open files. No test writes to /dev/stdout: a bug could replace it for the whole system.
 
 
 @pytest.fixture
 def received(tmp_path):
-    """What a reader gets from the named pipe ``tmp_path / "pipe"``."""
+    """The content that a reader gets from the named pipe ``tmp_path / "pipe"``."""
     os.mkfifo(tmp_path / "pipe")
     with ThreadPoolExecutor(1) as reader:
         yield reader.submit((tmp_path / "pipe").read_bytes)
 
 
 @pytest.mark.parametrize("name", ["pipe", "link"])
-def test_a_pipe_is_written_to_and_stays(tmp_path, name, received):
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path, name, received):
     (tmp_path / "link").symlink_to("pipe")
     with atomic_write(tmp_path / name) as file:
         file.write("ä\r\n" * 100_000)
@@ -130,7 +132,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path, name, received):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_nothing_goes_into_a_pipe_after_an_exception(tmp_path, received):
+def test_nothing_is_written_to_a_pipe_after_an_exception(tmp_path, received):
     def fail_halfway():
         with atomic_write(tmp_path / "pipe", "wb") as file:
             file.write(b"half" * 100_000)
@@ -141,7 +143,7 @@ def test_nothing_goes_into_a_pipe_after_an_exception(tmp_path, received):
     assert received.result(timeout=10) == b""
 
 
-def test_a_device_is_written_to_and_stays(tmp_path):
+def test_a_device_is_written_to_and_not_replaced(tmp_path):
     (tmp_path / "link").symlink_to("/dev/null")
     with atomic_write(tmp_path / "link") as file:
         file.write("x")
@@ -150,8 +152,8 @@ def test_a_device_is_written_to_and_stays(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"])
-def test_an_open_file_is_written_where_it_stands(tmp_path, folder):
-    """As the shell's ``> file`` and ``>> file`` do: nothing is cut off or written over, the file stays."""
+def test_an_open_file_is_written_at_its_position(tmp_path, folder):
+    """As with the shell's ``> file`` and ``>> file``: not truncated, overwritten or replaced."""
     target = tmp_path / "file"
     target.write_text("before\n")
     with target.open("a") as opened:
@@ -165,7 +167,7 @@ def test_an_open_file_is_written_where_it_stands(tmp_path, folder):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_standard_output_is_known_by_all_its_names(tmp_path):
+def test_standard_output_is_recognised_by_all_its_names(tmp_path):
     (tmp_path / "link").symlink_to("/dev/stdout")
     for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", tmp_path / "link"):
         there = destination(path)
@@ -175,7 +177,7 @@ def test_standard_output_is_known_by_all_its_names(tmp_path):
         assert not is_standard_output(path)
 
 
-def test_what_is_replaced(tmp_path):
+def test_only_files_are_replaced(tmp_path):
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
     assert destination(tmp_path / "file").replaceable

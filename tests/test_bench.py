@@ -1,4 +1,4 @@
-"""Bench: the protocol written down, and a killed run that goes on."""
+"""Bench: the protocol, resuming interrupted runs, errors."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def tables_without_times(results):
 
 
 @pytest.mark.parametrize("name", ["ranksvm", "rankboost"])
-def test_bench_is_the_protocol(synthetic_folds, results, name):
-    """Fit every grid point on train, choose on valid (the earlier of equals), measure test: done by hand."""
+def test_bench_follows_the_protocol(synthetic_folds, results, name):
+    """Fit every grid point on train, select on valid (ties: the first), evaluate on test."""
     method, stored = METHODS[name], results.data_sets["toy"].results[name]
     for fold, ours in zip(synthetic_folds, stored.folds, strict=True):
         grid = thin_grid(method.grid)
@@ -67,7 +67,7 @@ def test_warm_starts_reach_the_same_optimum(synthetic_folds, results):
             assert row["certificate"]["objective"] == pytest.approx(alone.objective_, rel=2e-6)
 
 
-def test_the_sparse_ranker_chooses_on_valid(synthetic_folds, results):
+def test_the_sparse_ranker_is_selected_on_valid(synthetic_folds, results):
     for fold, stored in zip(
         synthetic_folds, results.data_sets["toy"].results["sparseranker"].folds, strict=True
     ):
@@ -75,7 +75,7 @@ def test_the_sparse_ranker_chooses_on_valid(synthetic_folds, results):
         assert evaluate(scores, fold.valid, "ndcg@10").mean["ndcg@10"] == pytest.approx(stored.validation)
 
 
-def test_studies_are_there_for_every_fold(synthetic_folds, results):
+def test_every_fold_has_its_studies(synthetic_folds, results):
     studies = results.data_sets["toy"].studies
     everywhere = {"counts", "path"}
     assert [set(rows) for rows in studies] == [everywhere | {"only_first"}, everywhere, everywhere]
@@ -85,42 +85,42 @@ def test_studies_are_there_for_every_fold(synthetic_folds, results):
     assert studies[0]["counts"]["seconds_in_all"] >= 0
 
 
-def test_a_study_that_is_there_is_not_measured_again(synthetic_folds, tmp_path):
-    asked = []
+def test_finished_studies_are_not_repeated(synthetic_folds, tmp_path):
+    folds_studied = []
 
     def study(place):
-        asked.append(place.number)
+        folds_studied.append(place.number)
         return {"number": place.number}
 
     for studies in ({"one": study}, {"one": study, "two": study}):
-        found = bench({"toy": synthetic_folds}, ["rankrls"], out=tmp_path, grid="fast", studies=studies)
-    assert asked == [1, 2, 3] * 2
-    assert [rows["two"]["number"] for rows in found.data_sets["toy"].studies] == [1, 2, 3]
+        results = bench({"toy": synthetic_folds}, ["rankrls"], out=tmp_path, grid="fast", studies=studies)
+    assert folds_studied == [1, 2, 3] * 2
+    assert [rows["two"]["number"] for rows in results.data_sets["toy"].studies] == [1, 2, 3]
 
 
-def test_without_studies_nothing_but_methods_is_run(synthetic_folds, tmp_path):
-    found = bench({"toy": synthetic_folds[:1]}, ["rankrls"], out=tmp_path, grid="fast")
-    assert found.data_sets["toy"].studies == []
+def test_without_studies_only_methods_are_run(synthetic_folds, tmp_path):
+    results = bench({"toy": synthetic_folds[:1]}, ["rankrls"], out=tmp_path, grid="fast")
+    assert results.data_sets["toy"].studies == []
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["rankrls"]
-    assert [table.name for table in all_tables(found)] == ["accuracy", "significance", "times"]
+    assert [table.name for table in all_tables(results)] == ["accuracy", "significance", "times"]
 
 
 @pytest.mark.full
-def test_processes_change_nothing(synthetic_folds, results, tmp_path):
-    two = bench({"toy": synthetic_folds}, METHODS_HERE, out=tmp_path, grid="fast", n_jobs=2)
-    assert tables_without_times(two) == tables_without_times(results)
+def test_results_do_not_depend_on_n_jobs(synthetic_folds, results, tmp_path):
+    parallel = bench({"toy": synthetic_folds}, METHODS_HERE, out=tmp_path, grid="fast", n_jobs=2)
+    assert tables_without_times(parallel) == tables_without_times(results)
 
 
 def test_processes_write_to_the_folder_of_the_call(synthetic_folds, tmp_path, monkeypatch):
-    """They live on from call to call, in the directory where the first one was made."""
+    """Worker processes are reused by later calls and keep their working directory."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        found = bench({"toy": synthetic_folds[:2]}, ["rankrls"], out="out", grid="fast", n_jobs=2)
-        assert list(found.data_sets["toy"].methods) == ["rankrls"]
+        results = bench({"toy": synthetic_folds[:2]}, ["rankrls"], out="out", grid="fast", n_jobs=2)
+        assert list(results.data_sets["toy"].methods) == ["rankrls"]
 
 
-def test_a_folder_grows_by_data_sets_and_methods(synthetic_folds, tmp_path):
+def test_data_sets_and_methods_are_added_to_a_folder(synthetic_folds, tmp_path):
     how = {"out": tmp_path, "grid": "fast", "studies": {"counts": counts}}
     bench({"a": synthetic_folds}, ["ranksvm"], **how)
     bench({"a": synthetic_folds}, ["adarank-ndcg"], **how)
@@ -136,11 +136,11 @@ def test_an_unfinished_method_is_named_and_left_out(synthetic_folds, tmp_path):
     results = bench({"toy": synthetic_folds}, ["ranksvm", "listnet"], **how)
     path = tmp_path / "toy" / "listnet" / "Fold2.jsonl"
     path.write_bytes(b"\n".join(path.read_bytes().splitlines()[:3]) + b"\n")
-    found = load_results(tmp_path).data_sets["toy"]
-    assert list(found.methods) == ["ranksvm"]
-    assert found.unfinished == {"listnet": "2 of 3 folds are finished"}
-    assert "ListNet is left out: 2 of 3 folds are finished" in accuracy_table(found, "ranksvm").note
-    assert significance_table(found, "ranksvm").rows == ()
+    data_set = load_results(tmp_path).data_sets["toy"]
+    assert list(data_set.methods) == ["ranksvm"]
+    assert data_set.unfinished == {"listnet": "2 of 3 folds are finished"}
+    assert "ListNet is left out: 2 of 3 folds are finished" in accuracy_table(data_set, "ranksvm").note
+    assert significance_table(data_set, "ranksvm").rows == ()
     again = bench({"toy": synthetic_folds}, ["ranksvm", "listnet"], **how)
     assert tables_without_times(again) == tables_without_times(results)
 
@@ -148,7 +148,7 @@ def test_an_unfinished_method_is_named_and_left_out(synthetic_folds, tmp_path):
 @pytest.mark.parametrize("lines", [1, 2, 4])
 @pytest.mark.parametrize("name", METHODS_HERE)
 @pytest.mark.full
-def test_a_file_cut_anywhere_is_completed_to_the_same_results(
+def test_a_truncated_journal_is_completed_to_the_same_results(
     synthetic_folds, results, tmp_path, name, lines
 ):
     first = bench({"toy": synthetic_folds[:1]}, [name], out=tmp_path, grid="fast")
@@ -181,7 +181,7 @@ def test_kill_and_resume_give_the_same_tables(synthetic_folds, tmp_path):
     assert process.poll() is None, "the run ended before it could be killed"
     subprocess.run(["kill", "-KILL", "--", f"-{process.pid}"], check=True)
     assert process.wait() == -signal.SIGKILL
-    time.sleep(0.2)  # its workers are in the same process group; let the last of them go
+    time.sleep(0.2)  # let the last of its workers end; they are in the same process group
     how = {"studies": STUDIES}
     resumed = bench(root, ["ranksvm", "fsmrank"], out=killed, **how)
     uninterrupted = bench(root, ["ranksvm", "fsmrank"], out=whole, **how)
@@ -210,8 +210,8 @@ def test_two_runs_into_one_folder_share_the_work(tmp_path):
     assert [run.wait() for run in runs] == [0, 0]
     for file in tmp_path.glob("toy/*/*.jsonl"):
         rows = [json.loads(line) for line in file.read_text().splitlines()]
-        whose = [(row["kind"], row.get("point"), row.get("select")) for row in rows]
-        assert len(set(whose)) == len(whose), file
+        keys = [(row["kind"], row.get("point"), row.get("select")) for row in rows]
+        assert len(set(keys)) == len(keys), file
 
 
 def _some_fits(folder):
@@ -255,24 +255,24 @@ def test_roots_without_folds_and_differing_widths(synthetic_folds, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_data_file_is_dealt_into_folds(tmp_path):
+def test_a_data_file_is_split_into_folds(tmp_path):
     data = make_ranking(40, 8, 3, docs_per_query=12, random_state=1)
     write_letor(data, tmp_path / "judged.txt.gz")
     how = {"out": tmp_path / "out", "grid": "fast"}
-    found = bench(tmp_path / "judged.txt.gz", ["ranksvm"], **how).data_sets
-    assert list(found) == ["judged"]
-    assert found["judged"].n_queries == 40
+    data_sets = bench(tmp_path / "judged.txt.gz", ["ranksvm"], **how).data_sets
+    assert list(data_sets) == ["judged"]
+    assert data_sets["judged"].n_queries == 40
 
 
 def without_labels(fold, part):
-    """The fold with labels 0 in one of its parts."""
+    """The fold with all labels 0 in one part."""
     blank = getattr(fold, part)
     parts = dict(zip(("train", "valid", "test"), fold, strict=True))
     return Fold(**{**parts, part: Dataset(blank.X, np.zeros(blank.n_docs), blank.qid, blank.feature_names)})
 
 
 def with_short_lists(fold, part):
-    """The fold with the first nine documents of each query in one of its parts."""
+    """The fold with only the first nine documents of each query in one part."""
     queries = getattr(fold, part).queries
     rows = np.concatenate([queries.order[start : start + 9] for start in queries.offsets[:-1]])
     return replace(fold, **{part: getattr(fold, part).select_rows(rows)})
@@ -280,7 +280,7 @@ def with_short_lists(fold, part):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.full
-def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_jobs):
+def test_errors_and_warnings_name_data_set_fold_and_method(synthetic_folds, tmp_path, n_jobs):
     blind = {"toy": [with_short_lists(with_short_lists(synthetic_folds[0], "valid"), "train")]}
     how = {"profile": "letor", "n_jobs": n_jobs}
     with pytest.warns(UserWarning, match=r"^toy, fold 1, sparseranker: ndcg@10 "):
@@ -293,7 +293,7 @@ def test_errors_and_warnings_say_whose_they_are(synthetic_folds, tmp_path, n_job
     assert "pair" in info.value.reason
 
 
-def test_an_error_of_a_method_says_whose_it_is(synthetic_folds, tmp_path):
+def test_errors_of_methods_name_data_set_fold_and_method(synthetic_folds, tmp_path):
     blank = {"toy": [without_labels(synthetic_folds[0], "valid")]}
     with refused_data() as info:
         bench(blank, ["sparseranker"], out=tmp_path)
@@ -301,7 +301,7 @@ def test_an_error_of_a_method_says_whose_it_is(synthetic_folds, tmp_path):
     assert "validation data" in info.value.reason
 
 
-def test_what_is_refused_leaves_nothing_behind(synthetic_folds, tmp_path):
+def test_refused_runs_write_no_files(synthetic_folds, tmp_path):
     how = {"out": tmp_path, "studies": {"counts": counts}}
     bench({"toy": synthetic_folds}, ["ranksvm"], grid="fast", **how)
     before = sorted(tmp_path.rglob("*"))
@@ -321,24 +321,24 @@ def test_a_name_that_no_folder_can_have_is_refused(synthetic_folds, tmp_path, na
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_of_others_and_files_just_begun_do_not_disturb(synthetic_folds, tmp_path):
+def test_other_files_and_empty_journals_are_ignored(synthetic_folds, tmp_path):
     how = {"out": tmp_path, "grid": "fast", "studies": {"counts": counts}}
     bench({"toy": synthetic_folds[:1]}, ["ranksvm"], **how)
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "toy" / "ranksvm" / "Fold1 (copy).jsonl").write_text("mine")
     (tmp_path / "toy" / "listnet").mkdir()
-    (tmp_path / "toy" / "listnet" / "Fold1.jsonl").touch()  # a full disk took not even its header
+    (tmp_path / "toy" / "listnet" / "Fold1.jsonl").touch()  # as after a full disk: no header
     assert list(load_results(tmp_path).data_sets["toy"].methods) == ["ranksvm"]
     both = bench({"toy": synthetic_folds[:1]}, ["ranksvm", "listnet"], **how)
     assert list(both.data_sets["toy"].methods) == ["ranksvm", "listnet"]
 
 
-def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
+def test_selectors_select_at_most_the_available_features(tmp_path):
     folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, random_state=1), 3)
     how = {"out": tmp_path, "grid": "fast"}
-    found = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], **how).data_sets["few"]
+    data_set = bench({"few": folds}, ["fsrank", "gas", "fsmsvm"], **how).data_sets["few"]
     for name in ("fsrank", "gas", "fsmsvm"):
-        points = [row["parameters"] for row in found.methods[name][0].fits]
+        points = [row["parameters"] for row in data_set.methods[name][0].fits]
         assert [point["max_features"] for point in points] == [5, 5, 5, 12, 12, 12]
     whole = METHODS["gas"].grid
     assert limit_sizes(whole, METHODS["gas"], 25) == whole
@@ -346,7 +346,7 @@ def test_selectors_choose_at_most_the_features_that_there_are(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["gas", "rankwrapper", "stabilityselection"])
-def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
+def test_sharing_selections_does_not_change_results(name, tmp_path):
     folds = deal_folds(make_ranking(30, 12, 3, docs_per_query=12, random_state=1), 3)
     method = METHODS[name]
     if name == "stabilityselection":
@@ -360,16 +360,16 @@ def test_selectors_that_share_a_choice_are_as_if_fitted_alone(name, tmp_path):
         assert row["validation"]["ndcg@10"] == expected
 
 
-def test_rows_that_lack_something_are_named(synthetic_folds, tmp_path):
+def test_incomplete_rows_are_named(synthetic_folds, tmp_path):
     bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
     path = tmp_path / "toy" / "ranksvm" / "Fold2.jsonl"
     lines = path.read_text().splitlines()
     at = next(k for k, line in enumerate(lines) if '"kind": "tested"' in line)
-    lines, whole = lines[:at], json.loads(lines[at])
-    no_ids = {key: value for key, value in whole.items() if key != "query_ids"}
-    short = {**whole, "test": {**whole["test"], "map": whole["test"]["map"][1:]}}
-    for row, words in ((no_ids, "no query_ids"), (short, "value per query")):
+    lines, complete = lines[:at], json.loads(lines[at])
+    no_ids = {key: value for key, value in complete.items() if key != "query_ids"}
+    short = {**complete, "test": {**complete["test"], "map": complete["test"]["map"][1:]}}
+    for row, message in ((no_ids, "no query_ids"), (short, "value per query")):
         path.write_text("\n".join([*lines, json.dumps(row)]) + "\n")
         with refused_data("Fold2.jsonl", len(lines) + 1) as info:
             load_results(tmp_path)
-        assert words in info.value.reason
+        assert message in info.value.reason

@@ -1,4 +1,4 @@
-"""Model files of rankers that are not linear: the same scores, damaged files, the command line."""
+"""Model files of rankers that are not linear: scores, damaged files, the command line."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def tree_file():
     [("none", "auto"), ("z", "column_mean"), ("within_z", "indicator"), ("query_z", "query_min")],
 )
 @pytest.mark.filterwarnings("ignore:.*missing")
-def test_a_file_gives_the_same_bits(make, dtype, normalise, missing, tmp_path):
+def test_a_model_file_has_bit_identical_scores(make, dtype, normalise, missing, tmp_path):
     data = with_holes(dtype)
     ranker = make(normalise=normalise, missing=missing).fit(data)
     ranker.to_model().save(tmp_path / "model.json")
@@ -65,7 +65,7 @@ def test_a_file_gives_the_same_bits(make, dtype, normalise, missing, tmp_path):
     np.testing.assert_array_equal(model.predict(data.X, data.qid), ranker.predict(data))
 
 
-def test_columns_are_found_by_name(model):
+def test_columns_are_matched_by_name(model):
     order = np.array([3, 1, 5, 0, 2, 4])
     shuffled = rs.Dataset(DATA.X[:, order], DATA.y, DATA.qid, [NAMES[j] for j in order])
     np.testing.assert_array_equal(model.predict(shuffled), model.predict(DATA))
@@ -80,7 +80,7 @@ def test_columns_are_found_by_name(model):
     assert "X has 5" in info.value.reason
 
 
-def test_what_no_training_row_lacked_must_be_there(model):
+def test_features_complete_in_training_must_not_be_missing(model):
     X = DATA.X.copy()
     X[9000 % len(X), model.columns[0]] = np.nan
     with refused_data() as info:
@@ -88,7 +88,7 @@ def test_what_no_training_row_lacked_must_be_there(model):
     assert f"of row {9000 % len(X)} is missing" in info.value.reason
 
 
-def test_a_model_that_uses_no_feature(tmp_path):
+def test_a_model_without_features(tmp_path):
     for ranker in (rs.baselines.LambdaMART(3, min_leaf_docs=10**6), rs.baselines.RankBoost(3)):
         data = (
             DATA if isinstance(ranker, rs.baselines.LambdaMART) else rs.Dataset(0 * DATA.X, DATA.y, DATA.qid)
@@ -99,7 +99,7 @@ def test_a_model_that_uses_no_feature(tmp_path):
         np.testing.assert_array_equal(model.predict(data), ranker.predict(data))
 
 
-def test_the_file_says_where_the_model_comes_from(model):
+def test_the_file_records_parameters_and_data(model):
     content = model.to_dict()
     assert content["data"] == {"train": trees().fit(DATA).to_model().data["train"]}
     assert content["parameters"]["n_rounds"] in (4, 15)
@@ -114,7 +114,7 @@ def test_lightgbm_reads_the_text_of_the_file(tree_file):
     np.testing.assert_array_equal(booster.predict(DATA.X, raw_score=True), expected)
 
 
-def test_words():
+def test_texts():
     model = BoostedModel((Feature("a", 0),), 1, Steps((0,), (0.5,), (2.0,)), method="RankBoost")
     assert model.ensemble.size_text == "1 step"
     assert model.predict(np.array([[0.5], [0.6]])).tolist() == [0.0, 2.0]
@@ -186,7 +186,7 @@ def test_damaged_trees(tree_file, old, new, word):
     assert word in info.value.reason
 
 
-def test_trees_split_on_columns_that_are_there(tree_file):
+def test_trees_must_split_on_existing_columns(tree_file):
     lines = tree_file["ensemble"]["text"]
     number = next(k for k, line in enumerate(lines) if line.startswith("split_feature="))
     content = changed(tree_file, ("ensemble", "text", number), "split_feature=6 0 0")
@@ -200,7 +200,7 @@ def test_trees_split_on_columns_that_are_there(tree_file):
     assert "inputs" in info.value.reason
 
 
-def test_a_text_cut_anywhere_is_refused_or_the_same(tree_file):
+def test_a_truncated_text_is_refused_or_equal(tree_file):
     text = "\n".join(tree_file["ensemble"]["text"])
     end = text.index("end of trees")
     for length in range(0, end, 37):
@@ -237,17 +237,17 @@ def fitted(tmp_path_factory):
     write_letor(
         rs.make_ranking(n_queries=20, n_features=5, n_informative=2, random_state=2), place / "train.txt"
     )
-    said = {}
+    outputs = {}
     for method in ("lambdamart", "rankboost"):
-        few = ("--method", method, "--set", "n_rounds=5", "-o", place / f"{method}.json")
-        said[method] = run("fit", place / "train.txt", *few).stdout
-    return place, said
+        arguments = ("--method", method, "--set", "n_rounds=5", "-o", place / f"{method}.json")
+        outputs[method] = run("fit", place / "train.txt", *arguments).stdout
+    return place, outputs
 
 
 @pytest.mark.parametrize(("method", "parts"), [("lambdamart", "5 trees"), ("rankboost", "5 steps")])
 def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
-    place, said = fitted
-    assert f"has {parts} and uses " in said[method]
+    place, outputs = fitted
+    assert f"has {parts} and uses " in outputs[method]
     file, train = place / f"{method}.json", place / "train.txt"
     model, data = rs.read_model(file), rs.read_dataset(train)
     scores = run("rank", file, train).stdout.splitlines()
@@ -259,7 +259,7 @@ def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "name"),
     [
         (("--max-features", 3), "--max-features"),
         (("--metric", "map"), "--metric"),
@@ -269,9 +269,9 @@ def test_fit_writes_a_file_that_commands_read(fitted, method, parts):
         (("--stream",), "lambdamart"),
     ],
 )
-def test_options_of_linear_methods_are_refused(fitted, options, named, monkeypatch):
+def test_options_of_linear_methods_are_refused(fitted, options, name, monkeypatch):
     monkeypatch.chdir(fitted[0])
-    assert named in refused("fit", "train.txt", "--method", "lambdamart", *options, "-o", "other.json")
+    assert name in refused("fit", "train.txt", "--method", "lambdamart", *options, "-o", "other.json")
     assert not (fitted[0] / "other.json").exists()
 
 
@@ -284,6 +284,6 @@ def test_options_of_linear_methods_are_refused(fitted, options, named, monkeypat
         ("verify", "lambdamart.json", "train.txt"),
     ],
 )
-def test_commands_for_linear_models_refuse_it(fitted, command, monkeypatch):
+def test_commands_for_linear_models_refuse_other_models(fitted, command, monkeypatch):
     monkeypatch.chdir(fitted[0])
     assert "linear" in refused(*command)

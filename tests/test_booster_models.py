@@ -1,4 +1,4 @@
-"""Models of LightGBM and XGBoost: recognised, scored as by their packages, refused when damaged."""
+"""Models of LightGBM and XGBoost: detection, the scores of their packages, damaged files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def unnamed():
     return trained()
 
 
-def test_lightgbm_scores_are_its_own(booster, tmp_path):
+def test_scores_equal_those_of_lightgbm(booster, tmp_path):
     booster.save_model(tmp_path / "model.txt")
     model = rs.read_model(tmp_path / "model.txt")
     assert (model.method, model.n_features) == ("LightGBM lambdarank", 4)
@@ -58,7 +58,7 @@ def test_lightgbm_scores_are_its_own(booster, tmp_path):
         np.testing.assert_array_equal(model.predict(data), expected)
 
 
-def test_lightgbm_without_names_goes_by_position(unnamed, tmp_path):
+def test_lightgbm_without_names_uses_positions(unnamed, tmp_path):
     unnamed.save_model(tmp_path / "model.txt")
     model = rs.read_model(tmp_path / "model.txt")
     np.testing.assert_array_equal(model.predict(DATA), unnamed.predict(X, raw_score=True))
@@ -69,17 +69,17 @@ def test_lightgbm_without_names_goes_by_position(unnamed, tmp_path):
         assert f"have {columns};" in info.value.reason
 
 
-def test_names_that_the_data_lack(booster, tmp_path):
+def test_missing_names(booster, tmp_path):
     booster.save_model(tmp_path / "model.txt")
     model = rs.read_model(tmp_path / "model.txt")
     with refused_data() as info:
         model.predict(rs.Dataset(X, Y, QID, [*NAMES[:3], "years"]))
     assert ": age;" in info.value.reason
-    numbered = rs.Dataset(X, Y, QID)  # f1, f2, …: no names of their own
+    numbered = rs.Dataset(X, Y, QID)  # default names f1, f2, …
     np.testing.assert_array_equal(model.predict(numbered), model.predict(DATA))
 
 
-def test_lightgbm_knows_categories(tmp_path):
+def test_categories_of_lightgbm(tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
     kinds = np.column_stack([rng.integers(0, 5, 120), rng.normal(size=120)]).astype(float)
     parameters = {"objective": "lambdarank", "verbose": -1, "min_data_in_leaf": 2, "min_data_per_group": 2}
@@ -102,8 +102,8 @@ def test_a_damaged_lightgbm_model(booster, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["gbdt", "rf", "dart"])
-def test_every_way_through_a_tree_is_that_of_lightgbm(kind):
-    """Missing values, zeros that count as missing, values next to 0, infinity, categories."""
+def test_every_kind_of_split_equals_lightgbm(kind):
+    """Missing values, zeros as missing values, values near 0, infinity, categories."""
     lightgbm = pytest.importorskip("lightgbm")
     draw = np.random.default_rng(1)
     x = draw.normal(size=(600, 4))
@@ -122,14 +122,14 @@ def test_every_way_through_a_tree_is_that_of_lightgbm(kind):
         np.testing.assert_array_equal(scores, booster.predict(x, raw_score=True))
 
 
-def test_scores_do_without_lightgbm(booster, tmp_path, monkeypatch):
+def test_scores_do_not_need_lightgbm(booster, tmp_path, monkeypatch):
     booster.save_model(tmp_path / "m.txt")
     expected = booster.predict(X, raw_score=True)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     np.testing.assert_array_equal(rs.read_model(tmp_path / "m.txt").predict(X), expected)
 
 
-def test_commands_take_lightgbm_models(unnamed, tmp_path, monkeypatch):
+def test_commands_accept_lightgbm_models(unnamed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     filled = np.nan_to_num(X)
     write_letor(rs.Dataset(filled, Y, QID), "test.txt")
@@ -240,7 +240,7 @@ GOES_LEFT = np.isnan(X[:, 1]) | (X[:, 1].astype(np.float32) < np.float32(0.25))
 LEAF_OF = np.where(GOES_LEFT, -0.5, 1.25)
 
 
-def test_the_binary_format_of_xgboost_is_refused_with_the_cure(tmp_path):
+def test_the_binary_format_of_xgboost_is_refused_with_a_hint(tmp_path):
     (tmp_path / "m.ubj").write_bytes(b"{L\x00\x00\x00\x00\x00\x00\x00\x07learner{}}")
     with refused_data("m.ubj") as info:
         rs.read_model(tmp_path / "m.ubj")
@@ -268,7 +268,7 @@ def test_xgboost_scores_are_before_the_link_function(tmp_path):
     np.testing.assert_array_equal(scored(logistic, tmp_path), LEAF_OF)
 
 
-def test_xgboost_counts_up_to_the_best_iteration(tmp_path):
+def test_xgboost_uses_trees_up_to_the_best_iteration(tmp_path):
     content = changed((*BOOSTER, "trees"), [STUMP, STUMP, STUMP])
     content["learner"]["gradient_booster"]["model"]["iteration_indptr"] = [0, 2, 3]
     np.testing.assert_array_equal(scored(content, tmp_path), 0.5 + 3 * LEAF_OF)
@@ -276,7 +276,7 @@ def test_xgboost_counts_up_to_the_best_iteration(tmp_path):
     np.testing.assert_array_equal(scored(content, tmp_path), 0.5 + 2 * LEAF_OF)
 
 
-def test_dart_weighs_its_trees_and_gblinear_is_linear(tmp_path):
+def test_weights_of_dart_trees_and_gblinear(tmp_path):
     forest = XGBOOST["learner"]["gradient_booster"]
     dart = {"name": "dart", "gbtree": forest, "weight_drop": [0.25]}
     expected = 0.5 + 0.25 * LEAF_OF

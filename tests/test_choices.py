@@ -1,4 +1,4 @@
-"""Choices of bench: on valid alone, with each seed for itself."""
+"""Selection in bench: only by validation data, separately for each seed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ALL = {"online": ONLINE, "dense": DENSE, "rankboost": METHODS["rankboost"]}
 
 
 def run(folds, out, methods=ALL, **options):
-    given = {"n_seeds": 3, "profile": "letor"} | options
-    return bench({"toy": folds}, methods, out=out, **given).data_sets["toy"]
+    settings = {"n_seeds": 3, "profile": "letor"} | options
+    return bench({"toy": folds}, methods, out=out, **settings).data_sets["toy"]
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def rows_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()][1:]
 
 
-def scrambled(data, seed):
-    """The same documents with the labels of each query in another order, and other features."""
+def scramble(data, seed):
+    """The data with random features, and with the labels permuted within queries."""
     rng = np.random.default_rng(seed)
     order = np.argsort(rng.random(data.n_docs) + 10 * np.unique(data.qid, return_inverse=True)[1])
     return Dataset(rng.normal(size=data.X.shape), data.y[order], data.qid, data.feature_names)
@@ -57,8 +57,8 @@ def fitted(method, point, seed, fold):
     return (ranker if seed is None else ranker.set_params(random_state=seed)).fit(fold.train)
 
 
-def test_every_choice_is_the_best_on_valid(synthetic_folds, folder):
-    """No journal holds a point that something else than its own metric chose on valid: all measured again."""
+def test_every_selection_is_the_best_on_valid(synthetic_folds, folder):
+    """Recompute every selection in the journals by the method's metric on valid."""
     for path in sorted(folder.glob("toy/*/Fold*.jsonl")):
         fold, method = synthetic_folds[int(path.stem[-1]) - 1], ALL[path.parent.name]
         chosen = [row for row in rows_of(path) if row["kind"] == "chosen"]
@@ -74,9 +74,9 @@ def test_every_choice_is_the_best_on_valid(synthetic_folds, folder):
             assert choice["validation"] == max(values)
 
 
-def test_choices_do_not_depend_on_test_data(synthetic_folds, folder, tmp_path):
-    """With any other test part every fit, its validation values and every choice stay the same."""
-    other = [Fold(f.train, f.valid, scrambled(f.test, k)) for k, f in enumerate(synthetic_folds)]
+def test_selections_do_not_depend_on_test_data(synthetic_folds, folder, tmp_path):
+    """Other test data do not change any fit, validation value or selection."""
+    other = [Fold(f.train, f.valid, scramble(f.test, k)) for k, f in enumerate(synthetic_folds)]
     run(other, tmp_path)
     compared = {"fit": 0, "chosen": 0}
     for path in folder.glob("toy/*/Fold*.jsonl"):
@@ -91,17 +91,17 @@ def test_choices_do_not_depend_on_test_data(synthetic_folds, folder, tmp_path):
     assert compared == {"fit": 3 * (3 * 6 + 2 + 4), "chosen": 3 * (3 + 1 + 1)}
 
 
-def test_a_choice_is_written_before_its_test(folder):
+def test_a_selection_is_written_before_its_test(folder):
     for path in folder.glob("toy/*/Fold*.jsonl"):
-        known = set()
+        selected = set()
         for row in rows_of(path):
             at = (row["point"], row["random_state"])
             if row["kind"] == "chosen":
-                known.add(at)
-            assert row["kind"] != "tested" or at in known
+                selected.add(at)
+            assert row["kind"] != "tested" or at in selected
 
 
-def test_a_choice_that_valid_did_not_make_is_refused(synthetic_folds, tmp_path):
+def test_a_forged_selection_is_refused(synthetic_folds, tmp_path):
     run(synthetic_folds[:1], tmp_path, {"online": ONLINE})
     path = tmp_path / "toy" / "online" / "Fold1.jsonl"
     text = path.read_text()
@@ -113,11 +113,11 @@ def test_a_choice_that_valid_did_not_make_is_refused(synthetic_folds, tmp_path):
     assert f"point {other}" in info.value.reason
 
 
-def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):
-    found = results.results["online"]
-    assert found.n_seeds == 3
+def test_random_methods_are_run_with_each_seed(synthetic_folds, results):
+    method = results.results["online"]
+    assert method.n_seeds == 3
     by_seed = []
-    for fold, ours in zip(synthetic_folds, found.folds, strict=True):
+    for fold, ours in zip(synthetic_folds, method.folds, strict=True):
         tests = []
         for seed, draw in enumerate(ours.seed_results):
             fit = MinBatSRank(**draw.parameters, random_state=seed).fit(fold.train)
@@ -130,18 +130,18 @@ def test_a_method_that_draws_is_run_with_each_seed(synthetic_folds, results):
         np.testing.assert_allclose(ours.test.per_query["map"], mean)
         assert ours.mean("sparsity") == pytest.approx(np.mean([draw.sparsity for draw in ours.seed_results]))
         by_seed.append([test.mean["map"] for test in tests])
-    assert found.mean("map") == pytest.approx(np.mean(by_seed))
-    assert found.spread()["map"] == pytest.approx(np.mean(by_seed, axis=0).std(ddof=1))
-    assert found.spread()["map"] > 0
+    assert method.mean("map") == pytest.approx(np.mean(by_seed))
+    assert method.spread()["map"] == pytest.approx(np.mean(by_seed, axis=0).std(ddof=1))
+    assert method.spread()["map"] > 0
 
 
-def test_a_method_that_draws_nothing_is_fitted_once(results):
+def test_deterministic_methods_are_fitted_once(results):
     for name in ("dense", "rankboost"):
         assert results.results[name].n_seeds == 1
         assert results.results[name].spread() == {}
 
 
-def test_seeds_in_the_grid_are_the_grids_own():
+def test_seeds_in_the_grid_are_kept():
     assert ONLINE.seed == 0
     assert replace(ONLINE, grid=parameter_grid(random_state=[3, 4])).seed is None
     assert DENSE.seed is None
@@ -149,7 +149,7 @@ def test_seeds_in_the_grid_are_the_grids_own():
 
 @pytest.mark.parametrize("lines", range(2, 26, 2))
 @pytest.mark.full
-def test_a_file_cut_anywhere_is_completed_to_the_same_rows(synthetic_folds, folder, tmp_path, lines):
+def test_a_truncated_journal_is_completed_to_the_same_rows(synthetic_folds, folder, tmp_path, lines):
     whole = (folder / "toy" / "online" / "Fold1.jsonl").read_text().splitlines(keepends=True)
     if lines >= len(whole):
         pytest.skip("the file is shorter")
@@ -161,6 +161,6 @@ def test_a_file_cut_anywhere_is_completed_to_the_same_rows(synthetic_folds, fold
     assert completed == [{**row, "seconds": 0} for row in rows_of(folder / "toy" / "online" / "Fold1.jsonl")]
 
 
-def test_seeds_are_a_whole_number(synthetic_folds, tmp_path):
+def test_the_number_of_seeds_must_be_an_integer(synthetic_folds, tmp_path):
     with refused_parameter("n_seeds", 0):
         run(synthetic_folds, tmp_path, n_seeds=0)

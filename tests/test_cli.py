@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it writes, and the one sentence when something is wrong."""
+"""The command line: output, files, and one sentence per error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(*args, code=0, **options):
 
 
 class Refusal(str):
-    """The sentence of a command that fails, and its error; None for wrong usage, which typer answers."""
+    """The message of a failed command, with its error (None for usage errors, which typer reports)."""
 
     error: Any = None
 
@@ -57,7 +57,7 @@ class Refusal(str):
 
 
 def refused(*args, **options) -> Refusal:
-    """A command that fails: one line on stderr, nothing on stdout."""
+    """Run a command that fails: one line on stderr, nothing on stdout."""
     with mock.patch.object(output, "error_sentence", wraps=output.error_sentence) as worded:
         result = run(*args, code=2, **options)
     assert result.stdout == ""
@@ -97,7 +97,7 @@ def put(path: Path, text: str) -> Path:
     return path
 
 
-# --- What every command does ---------------------------------------------------------------------------
+# --- All commands --------------------------------------------------------------------------------------
 
 
 def test_version():
@@ -129,7 +129,7 @@ def test_methods_and_their_parameters_are_listed():
     assert refused("methods", "ranksvm-l7").facts == ("method", "ranksvm-l7")
 
 
-def test_overview_names_every_command_with_a_whole_sentence():
+def test_overview_describes_every_command_in_a_full_sentence():
     text = run("--help", env={"COLUMNS": "80"}).stdout
     listed = text.partition("Commands:\n")[2].strip().splitlines()
     assert [line.split()[0] for line in listed] == list(COMMANDS)
@@ -137,7 +137,7 @@ def test_overview_names_every_command_with_a_whole_sentence():
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("fit",), "Missing argument 'DATA' (see ranksieve fit --help)"),
         (("fitt",), "No such command 'fitt'. Did you mean 'fit'? (see ranksieve --help)"),
@@ -146,15 +146,15 @@ def test_overview_names_every_command_with_a_whole_sentence():
         (("fit", "a", "-o"), "Option '-o' requires an argument"),
     ],
 )
-def test_wrong_usage_is_one_sentence_too(args, said):
-    assert refused(*args, prog_name="ranksieve").startswith(said)
+def test_usage_errors_are_one_sentence(args, message):
+    assert refused(*args, prog_name="ranksieve").startswith(message)
 
 
-def test_no_command_is_answered_with_the_help():
+def test_without_a_command_the_help_is_shown():
     assert run(code=2).stderr == run("--help").stdout
 
 
-def test_importing_the_command_line_loads_no_library():
+def test_importing_the_command_line_does_not_import_libraries():
     heavy = "['numpy', 'rich', 'jinja2', 'ranksieve.rankers', 'ranksieve.io.load']"
     code = f"import sys, ranksieve.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -168,7 +168,7 @@ def test_demo_writes_a_page_and_a_model(here):
     text = run("demo").stdout
     assert "60 features, 8 of them relevant" in text
     assert "; 160 queries; standard profile).\nSelected on 40 validation queries and by 5-fold cross" in text
-    for words in (
+    for text_part in (
         "found",
         "missed",
         "additional",
@@ -177,17 +177,17 @@ def test_demo_writes_a_page_and_a_model(here):
         "lower the training objective by more than",
         "Fitted ",
     ):
-        assert words in text
+        assert text_part in text
     assert sorted(os.listdir(here)) == ["model.json", "report.html", "test.txt", "train.txt", "vali.txt"]
     model = rs.load_model("model.json")
     assert f"chosen model ({len(model.terms)} features)" in text
     truth = rs.make_ranking(random_state=0).truth
-    found = [f"f{j + 1}" for j in np.flatnonzero(truth) if f"f{j + 1}" in model.names]
-    assert ", ".join(found) in text
+    names = [f"f{j + 1}" for j in np.flatnonzero(truth) if f"f{j + 1}" in model.names]
+    assert ", ".join(names) in text
 
 
 @pytest.mark.full
-def test_demo_takes_seed_folder_and_page(here):
+def test_demo_with_seed_folder_and_page(here):
     run("demo", "--random-state", 5, "-o", "a/b", "--report", "page.html")
     assert sorted(os.listdir(here)) == ["a", "page.html"]
     assert sorted(os.listdir("a/b")) == ["model.json", "test.txt", "train.txt", "vali.txt"]
@@ -210,9 +210,9 @@ def test_fit_equals_the_library(home, here):
         "fit", home / "train.txt", "--valid", home / "vali.txt", "--set", "n_alphas=15", "--metric", "map",
         "--profile", "standard", "--max-features", 4, "--set", "rule=one_standard_error", "-o", "m.json",
     )  # fmt: skip
-    train, vali = rs.io.read_letor(home / "train.txt"), rs.io.read_letor(home / "vali.txt")
+    train, valid_data = rs.io.read_letor(home / "train.txt"), rs.io.read_letor(home / "vali.txt")
     ranker = rs.SparseRanker(4, "map", profile="standard", n_alphas=15, rule="one_standard_error")
-    expected = ranker.fit(train, valid=vali).to_model()
+    expected = ranker.fit(train, valid=valid_data).to_model()
     assert rs.load_model("m.json") == expected
     for term in expected.terms:
         assert f"{term.weight:+.5g}" in result.stdout
@@ -225,7 +225,7 @@ def test_fit_equals_the_library(home, here):
     assert result.stderr == ""  # no progress without a terminal
 
 
-def test_fit_prints_json_alone(home, here):
+def test_fit_prints_only_json(home, here):
     result = run("fit", home / "train.txt", *QUICK, "-o", "m.json", "--json")
     content = json.loads(result.stdout)
     assert content["model"] == json.loads(Path("m.json").read_text())
@@ -240,7 +240,7 @@ def test_fit_writes_a_report(home, here):
     assert "NDCG@3" in page
 
 
-def test_a_fit_that_chooses_no_feature_says_so(home, here):
+def test_a_fit_without_features_is_reported(home, here):
     result = run(
         "fit",
         home / "train.txt",
@@ -261,7 +261,7 @@ def test_a_fit_that_chooses_no_feature_says_so(home, here):
     assert "None, so all scores are equal." in Path("r.html").read_text()
 
 
-def test_set_reads_python_values_and_words(home, here):
+def test_set_reads_python_literals_and_strings(home, here):
     run(
         "fit", home / "train.txt", *QUICK, "--set", "alphas=[0.1, 0.05]", "--set", "families=['l1']",
         "--set", "refit_on=all", "-o", "m",
@@ -333,7 +333,7 @@ def test_rank_writes_a_trec_run(home):
         assert all(row[1] == "Q0" and scores[int(row[2]) - 1] == float(row[4]) for row in mine)
 
 
-def test_trec_run_takes_document_ids(here):
+def test_trec_run_uses_document_ids(here):
     put(here / "d.txt", "1 qid:a 1:1 #docid = GX1 inc = 1\n0 qid:a 1:3 #docid = GX2\n")
     run("fit", "d.txt", "--profile", "standard", "-o", "m.json")
     text = run("rank", "m.json", "d.txt", "--format", "trec").stdout
@@ -412,7 +412,7 @@ def test_compare_equals_the_library(home, here):
 
 
 @pytest.mark.parametrize("command", ["fit", "convert", "path"])
-def test_what_cannot_go_to_standard_output(home, here, command):
+def test_unsupported_outputs_to_stdout_are_refused(home, here, command):
     out = ("-",) if command == "convert" else ("-o", "-")
     assert refused(command, home / "train.txt", *out).facts == ("-", None)
     assert list(here.iterdir()) == []
@@ -420,14 +420,14 @@ def test_what_cannot_go_to_standard_output(home, here, command):
 
 @pytest.fixture
 def stdout(here):
-    """A link to standard output, in a folder of its own: a fault then hits the link, not /dev/stdout."""
+    """A link to standard output in its own folder: a bug would replace the link, not /dev/stdout."""
     (here / "links").mkdir()
     (here / "links" / "stdout").symlink_to("/proc/self/fd/1")
     return here / "links" / "stdout"
 
 
 @pytest.mark.full
-def test_a_model_goes_into_a_pipe_and_the_words_to_stderr(home, here, stdout):
+def test_a_model_can_be_written_to_a_pipe_with_messages_on_stderr(home, here, stdout):
     fit = ("fit", home / "train.txt", "--valid", home / "vali.txt", *QUICK)
     done = process(*fit, "-o", stdout)
     assert done.returncode == 0, done.stderr
@@ -439,7 +439,7 @@ def test_a_model_goes_into_a_pipe_and_the_words_to_stderr(home, here, stdout):
 
 @pytest.mark.parametrize("mode", ["wb", "ab"])
 @pytest.mark.full
-def test_converted_data_go_where_standard_output_goes(home, here, stdout, mode):
+def test_converted_data_are_written_to_redirected_stdout(home, here, stdout, mode):
     (here / "b.txt").write_bytes(b"# before\n")
     with (here / "b.txt").open(mode) as file:
         done = process(
@@ -452,7 +452,7 @@ def test_converted_data_go_where_standard_output_goes(home, here, stdout, mode):
 
 
 @pytest.mark.full
-def test_parquet_goes_into_a_pipe(home, here):
+def test_parquet_can_be_written_to_a_pipe(home, here):
     (here / "out.parquet").symlink_to("/proc/self/fd/1")
     (here / "piped").write_bytes(process("convert", home / "test.txt", "out.parquet").stdout)
     (here / "piped").rename("piped.parquet")
@@ -464,7 +464,7 @@ def test_parquet_goes_into_a_pipe(home, here):
     ["path train.txt -o OUT", "export model.json --to json -o OUT", "rank model.json test.txt -o OUT"],
 )
 @pytest.mark.full
-def test_other_outputs_go_into_a_pipe(home, here, stdout, command):
+def test_other_outputs_can_be_written_to_a_pipe(home, here, stdout, command):
     words = [{"OUT": stdout}.get(word, word) for word in command.split()]
     in_file = [{"OUT": here / "file"}.get(word, word) for word in command.split()]
     done = process(*words, cwd=home)
@@ -473,7 +473,7 @@ def test_other_outputs_go_into_a_pipe(home, here, stdout, command):
     assert done.stdout == (here / "file").read_bytes()
 
 
-def test_outputs_that_may_be_named_twice(home, here):
+def test_dev_null_can_be_used_twice(home, here):
     run("fit", home / "train.txt", *QUICK, "-o", "/dev/null", "--report", "/dev/null")
     assert Path("/dev/null").is_char_device()
 
@@ -507,13 +507,13 @@ def test_a_write_protected_output_is_kept(home, here, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [("fit", "-o", "m.json"), ("frontier",)])
-def test_validation_columns_are_found_by_name(home, here, command):
-    train, vali = (rs.io.read_letor(home / f"{name}.txt") for name in ("train", "vali"))
+def test_validation_columns_are_matched_by_name(home, here, command):
+    train, valid_data = (rs.io.read_letor(home / f"{name}.txt") for name in ("train", "vali"))
     names = [f"signal {j}" for j in range(12)]
     rs.write_dataset(train.replace_features(train.X, names), "train.parquet")
-    rs.write_dataset(vali.replace_features(vali.X, names), "same.parquet")
-    rs.write_dataset(vali.replace_features(vali.X[:, ::-1], names[::-1]), "turned.parquet")
-    rs.write_dataset(vali.replace_features(vali.X, ["other", *names[1:]]), "other.parquet")
+    rs.write_dataset(valid_data.replace_features(valid_data.X, names), "same.parquet")
+    rs.write_dataset(valid_data.replace_features(valid_data.X[:, ::-1], names[::-1]), "turned.parquet")
+    rs.write_dataset(valid_data.replace_features(valid_data.X, ["other", *names[1:]]), "other.parquet")
 
     def shown(valid):
         return run(command[0], "train.parquet", "--valid", valid, *command[1:]).stdout.replace(valid, "")
@@ -523,13 +523,13 @@ def test_validation_columns_are_found_by_name(home, here, command):
     assert "signal 0" in sentence
 
 
-def test_settings_that_are_text_stay_text(home, here):
+def test_text_settings_stay_text(home, here):
     refusal = refused("fit", home / "train.txt", "-o", "m", "--set", "metric=5")
     assert refusal.facts == ("metric", "5")
     assert refusal.startswith("--set metric=5: ")
 
 
-def test_scores_beyond_the_range_of_numbers_are_one_sentence(home, here):
+def test_overflowing_scores_are_an_error(home, here):
     content = json.loads((home / "model.json").read_text())
     content["terms"][0]["weight"] = content["terms"][1]["weight"] = 1.7e308
     Path("m.json").write_text(json.dumps(content))
@@ -554,7 +554,7 @@ def test_inspect_counts_missing_values(here):
     assert len(set(headings)) == len(headings)
 
 
-def test_convert_there_and_back(home, here):
+def test_convert_round_trip(home, here):
     run("convert", home / "test.txt", "a.parquet")
     run("convert", "a.parquet", "b.txt.gz")
     run("convert", "b.txt.gz", "c.txt")
@@ -573,14 +573,14 @@ def test_convert_fills_missing_values(here):
     assert Path("filled.txt").read_text().startswith("1 qid:1 1:0 2:1")
 
 
-# --- Bad input: the sentence -----------------------------------------------------------------------------
+# --- Errors of input -------------------------------------------------------------------------------------
 
 GOOD = "1 qid:1 1:0.5 2:0.1\n0 qid:1 1:0.2 2:1\n"
 HOLES = {
     "nan": ("1 qid:1 1:0.5 2:nan\n0 qid:1 1:0.2 2:1\n", 1),
     "null": (GOOD + "1 qid:2 1:NULL\n", 3),
 }
-BAD_FILES = {  # content, line, a word of the reason
+BAD_FILES = {  # content, line, part of the reason
     "inf": (GOOD + "1 qid:2 1:inf\n", 3, "'inf'"),
     "empty": ("", None, "no documents"),
     "one": ("1 qid:1 1:0.5\n", None, "pair"),
@@ -616,7 +616,7 @@ def test_missing_values_are_refused_on_demand(case, here):
     assert os.listdir(here) == ["bad.txt"]
 
 
-def test_missing_values_are_filled_with_one_line(here):
+def test_missing_values_are_filled_with_one_warning(here):
     put(here / "d.txt", HOLES["null"][0] + "0 qid:2 1:0.2 2:1\n")
     result = run("fit", "d.txt", "--profile", "standard", "-o", "m.json")
     assert any("1 of 2 features has missing values" in line for line in result.stderr.splitlines())
@@ -627,13 +627,13 @@ def test_missing_values_are_filled_with_one_line(here):
     assert np.isnan(rs.read_dataset("d.parquet").X).sum() == 1
 
 
-def test_a_model_with_indicators_scores_raw_files(home, here):
+def test_a_model_with_indicators_can_score_raw_files(home, here):
     data = rs.io.read_letor(home / "train.txt")
     X = data.X.copy()
     X[np.random.default_rng(0).random(len(X)) < 0.3, 0] = np.nan
     rs.io.write_letor(data.replace_features(X), "holes.txt")
-    asked = ("--missing", "indicator", "--set", "must_have=f1 is missing", *QUICK)
-    run("fit", "holes.txt", *asked, "-o", "m.json", "--report", "page.html")
+    options = ("--missing", "indicator", "--set", "must_have=f1 is missing", *QUICK)
+    run("fit", "holes.txt", *options, "-o", "m.json", "--report", "page.html")
     model = rs.load_model("m.json")
     assert "f1 is missing" in model.names
     scores = [float(line) for line in run("rank", "m.json", "holes.txt").stdout.split()]
@@ -660,7 +660,7 @@ def test_scattered_query_ids_work(home, here):
     put(here / "mixed.txt", "\n".join(lines[i] for i in order))
     scores = run("rank", home / "model.json", home / "test.txt").stdout.splitlines()
     mixed_scores = run("rank", home / "model.json", "mixed.txt").stdout.splitlines()
-    # BLAS rounds a row by its place in the matrix, so the last bit may differ.
+    # The rounding of BLAS depends on the row index, so the last bit may differ.
     np.testing.assert_allclose(np.array(mixed_scores, float), np.array(scores, float)[order], rtol=1e-13)
     together, mixed = (
         json.loads(run("evaluate", home / "model.json", file, "--json").stdout)["mean"]
@@ -683,9 +683,9 @@ def test_validation_data_of_another_width(shift, width, home, here):
 @pytest.mark.parametrize("command", ["fit", "frontier"])
 def test_validation_data_without_pairs_or_documents(command, home, here):
     lines = (home / "vali.txt").read_text().splitlines()
-    put(here / "alike.txt", "".join(f"1{line[line.index(' ') :]}\n" for line in lines))
+    put(here / "one_label.txt", "".join(f"1{line[line.index(' ') :]}\n" for line in lines))
     put(here / "empty.txt", "")
-    for name, word in (("alike", "validation data"), ("empty", "no documents")):
+    for name, word in (("one_label", "validation data"), ("empty", "no documents")):
         refusal = refused(command, home / "train.txt", "--valid", f"{name}.txt", "-o", "out.json")
         assert refusal.facts == ("empty.txt" if name == "empty" else None, None)
         assert word in refusal.reason
@@ -772,7 +772,7 @@ def test_output_folder_without_permission(home, here, monkeypatch):
 
 
 @pytest.mark.parametrize("ranker", [rs.RankSVM(), rs.baselines.RankBoost(n_rounds=2)])
-def test_a_model_in_place_of_data_is_called_a_model(ranker, home, here):
+def test_a_model_instead_of_data_is_recognised(ranker, home, here):
     data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, random_state=0)
     ranker.fit(data).to_model().save("own.json")
     for command in (["fit", "-o", "m.json"], ["inspect"], ["convert", "d.csv"]):
@@ -781,7 +781,7 @@ def test_a_model_in_place_of_data_is_called_a_model(ranker, home, here):
         assert "--from own.json" in refusal
 
 
-def test_unknown_names_suggest_the_nearest(home, here):
+def test_unknown_names_suggest_similar_ones(home, here):
     fit = ("fit", home / "train.txt", "-o", "m.json")
     assert "(did you mean 'sparseranker'?)" in refused(*fit, "--method", "sparsranker")
     lightgbm = refused(*fit, "--method", "LightGBM")
@@ -831,7 +831,7 @@ def test_bad_settings(setting, facts, home, here):
     assert f"--set {setting}: " in refusal
 
 
-def test_options_that_a_method_does_not_have(home, here, monkeypatch):
+def test_options_that_a_method_does_not_support(home, here, monkeypatch):
     from ranksieve.methods import METHODS, Method
     from ranksieve.rankers import LinearRanker
 
@@ -858,7 +858,7 @@ def test_bad_scores(home, here):
     assert f"{n_docs} documents" in refusal.reason
 
 
-def test_evaluate_wants_data(home):
+def test_evaluate_needs_data(home):
     refusal = refused("evaluate", home / "model.json")
     assert refusal == "specify either DATA, or --qrels FILE to evaluate TREC runs"
 
@@ -867,13 +867,13 @@ def test_standard_input_is_read_once(here):
     assert refused("fit", "-", "--valid", "-", "-o", "m.json").facts == ("-", None)
 
 
-def test_compare_wants_different_files(home):
+def test_compare_needs_different_files(home):
     model = home / "model.json"
     assert refused("compare", model, model, home / "test.txt").facts == (str(model), None)
     assert refused("compare", model, home / "test.txt").facts[0] == "evaluations"
 
 
-def test_kept_missing_values_cannot_be_scored(home, here):
+def test_missing_values_that_are_kept_cannot_be_scored(home, here):
     name = rs.load_model(home / "model.json").names[0].removeprefix("f")
     put(here / "d.txt", f"1 qid:1 {name}:NULL 13:1\n")
     refusal = refused("rank", home / "model.json", "d.txt", "--missing", "keep")
@@ -896,7 +896,7 @@ def test_missing_extras_are_named(home, here, monkeypatch):
     assert 'pip install ".[report]"' in sentence
 
 
-# --- Anything else that can go wrong ---------------------------------------------------------------------
+# --- Other errors ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -948,7 +948,7 @@ def test_interrupt_leaves_no_output(home, here):
     code = (
         "import os, signal, threading, ranksieve.cli.options as options\n"
         "import ranksieve.cli.output as process; process.SECONDS_TO_LEAVE = 0.1\n"
-        "threading.Thread(target=threading.Event().wait).start()\n"  # it never ends
+        "threading.Thread(target=threading.Event().wait).start()\n"  # never ends
         "options.read_data = lambda *args: os.kill(os.getpid(), signal.SIGINT)\n" + MAIN
     )
     arguments = ["fit", str(home / "train.txt"), "-o", "m.json"]
@@ -972,14 +972,14 @@ def test_a_signal_while_waiting_for_standard_input(here, stop, how, code):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
         wait_until_reading(waiting.pid)
         waiting.send_signal(stop)
-        _, said = waiting.communicate(timeout=60)
+        _, errors = waiting.communicate(timeout=60)
     assert waiting.returncode == code
-    assert said == f"ranksieve: {how}\n"
+    assert errors == f"ranksieve: {how}\n"
     assert os.listdir(here) == []
 
 
 def wait_until_reading(pid: int) -> None:
-    """Until the process sleeps in a read of its standard input."""
+    """Wait until the process blocks in reading its standard input."""
     import time
 
     for _ in range(600):

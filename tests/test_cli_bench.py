@@ -1,4 +1,4 @@
-"""ranksieve bench, as a user calls it."""
+"""ranksieve bench on the command line."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def call(*arguments):
 
 def test_tables_on_the_terminal_and_as_json(letor, tmp_path):
     arguments = (letor, "--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "-o", tmp_path, "--n-jobs", 1)
-    shown = call(*arguments)
-    assert shown.exit_code == 0, shown.output
-    assert "toy: test accuracy" in shown.stdout
-    assert "AdaRank-NDCG" in shown.stdout
-    assert f"ranksieve tables {tmp_path} --report report.html" in shown.stdout.replace("\n", "")
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "toy: test accuracy" in result.stdout
+    assert "AdaRank-NDCG" in result.stdout
+    assert f"ranksieve tables {tmp_path} --report report.html" in result.stdout.replace("\n", "")
     again = call(*arguments, "--json")
     tables = json.loads(again.stdout)["tables"]
     assert [table["name"] for table in tables][:2] == ["accuracy", "significance"]
     number = tables[0]["rows"][0][tables[0]["columns"].index("MAP")]["text"]
-    assert number in shown.stdout
+    assert number in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def profiles_of(folder):
     return {header["identity"]["profile"] for header in headers}
 
 
-def test_folds_and_labels_choose_the_profile(letor, graded, tmp_path):
+def test_folds_and_labels_determine_the_profile(letor, graded, tmp_path):
     for source, name, profile in ((letor, "toy", "letor"), (graded, "shop", "standard")):
         arguments = (
             source,
@@ -153,15 +153,15 @@ def test_an_output_that_is_a_file_is_refused(letor, tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def begun(letor, out, *options):
-    """A run of bench."""
+def start_bench(letor, out, *options):
+    """Start bench in a process."""
     command = [sys.executable, "-c", MAIN, "bench", str(letor), "-o", str(out), *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
-def with_results(letor, out, *options):
-    """A run of bench that has written its first results."""
-    process = begun(letor, out, *options)
+def start_and_wait_for_results(letor, out, *options):
+    """Start bench and wait until it has written its first results."""
+    process = start_bench(letor, out, *options)
     while process.poll() is None and not list(out.glob("toy/*/*.jsonl")):
         time.sleep(0.01)
     assert process.poll() is None, "the run ended before it could be stopped"
@@ -173,16 +173,16 @@ def with_results(letor, out, *options):
     [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "ended by SIGTERM", 143)],
 )
 @pytest.mark.full
-def test_interrupted_runs_say_how_to_go_on(letor, tmp_path, stop, how, code):
+def test_interrupted_runs_print_how_to_resume(letor, tmp_path, stop, how, code):
     out = tmp_path / "out"
-    process = with_results(letor, out, "--methods", "fsmrank", "--profile", "letor")
+    process = start_and_wait_for_results(letor, out, "--methods", "fsmrank", "--profile", "letor")
     process.send_signal(stop)
-    said = f"ranksieve: {how}; finished fits are kept in {out}; repeat the command to resume\n"
-    assert process.communicate(timeout=60)[1] == said
+    message = f"ranksieve: {how}; finished fits are kept in {out}; repeat the command to resume\n"
+    assert process.communicate(timeout=60)[1] == message
     assert process.returncode == code
 
 
-def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_path):
+def test_a_refused_run_does_not_block_a_corrected_one(letor, tmp_path):
     data = make_ranking(30, 8, 3, docs_per_query=(10, 14), random_state=3)
     write_letor(Dataset(data.X, data.y - 1, data.qid), tmp_path / "shop.txt")
     common = (tmp_path / "shop.txt", "-o", tmp_path / "out", "--methods", "ranksvm", "--grid", "fast")
@@ -197,7 +197,7 @@ def test_a_refused_run_leaves_no_journal_that_refuses_the_right_one(letor, tmp_p
 
 @pytest.fixture(scope="module")
 def unfinished(letor, tmp_path_factory):
-    """Results in which RankSVM lacks a fold on one data set, and another data set has nothing finished."""
+    """Results with an unfinished method on one data set, and no finished method on another one."""
     out = tmp_path_factory.mktemp("unfinished")
     how = ("--methods", "ranksvm,adarank-ndcg", "--grid", "fast", "--n-jobs", 1, "-o", out)
     assert call(letor, *how).exit_code == 0
@@ -217,19 +217,19 @@ LEFT_OUT = [
 ]
 
 
-def test_a_report_says_what_is_unfinished(unfinished, tmp_path):
+def test_unfinished_methods_are_reported(unfinished, tmp_path):
     page = tmp_path / "page.html"
     for options in ((), ("--report", page)):
-        shown = RUN.invoke(app, ["tables", str(unfinished), *map(str, options)])
-        assert shown.exit_code == 0, shown.output
-        assert set(shown.stderr.splitlines()) == {f"ranksieve: warning: {line}" for line in LEFT_OUT}
+        result = RUN.invoke(app, ["tables", str(unfinished), *map(str, options)])
+        assert result.exit_code == 0, result.output
+        assert set(result.stderr.splitlines()) == {f"ranksieve: warning: {line}" for line in LEFT_OUT}
     for line in LEFT_OUT:
         assert f"{line}." in page.read_text()
-    shown = RUN.invoke(app, ["tables", str(unfinished), "--json"])
-    assert sorted(json.loads(shown.stdout)["unfinished"]) == sorted(LEFT_OUT)
+    result = RUN.invoke(app, ["tables", str(unfinished), "--json"])
+    assert sorted(json.loads(result.stdout)["unfinished"]) == sorted(LEFT_OUT)
 
 
-def test_a_baseline_that_is_unfinished_is_refused(unfinished, tmp_path):
+def test_an_unfinished_baseline_is_refused(unfinished, tmp_path):
     for options in ((), ("--report", tmp_path / "page.html"), ("-o", tmp_path / "tables.md")):
         refusal = refused("tables", unfinished, "--baseline", "ranksvm", *options)
         assert refusal.facts == ("baseline", "ranksvm")
@@ -237,21 +237,21 @@ def test_a_baseline_that_is_unfinished_is_refused(unfinished, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_results_without_a_finished_method_say_how_far_they_are(unfinished, tmp_path):
+def test_results_without_finished_methods_are_refused_with_their_progress(unfinished, tmp_path):
     shutil.copytree(unfinished / "other", tmp_path / "other")
     refusal = refused("tables", tmp_path)
     assert refusal.facts == (str(tmp_path), None)
     assert "ranksvm on other: 2 of 3 folds" in refusal.reason
 
 
-def test_data_sets_without_the_baseline_have_their_own(letor, tmp_path):
+def test_data_sets_without_the_baseline_use_another_one(letor, tmp_path):
     common = ("--grid", "fast", "-o", tmp_path, "--n-jobs", 1)
     assert call(letor, "--methods", "ranksvm", *common).exit_code == 0
     (letor / "toy").rename(letor / "other")
     try:
-        shown = call(letor, "--methods", "listnet,adarank-ndcg", "--baseline", "listnet", *common)
+        result = call(letor, "--methods", "listnet,adarank-ndcg", "--baseline", "listnet", *common)
     finally:
         (letor / "other").rename(letor / "toy")
-    assert shown.exit_code == 0, shown.output
-    assert "other: each method against ListNet" in shown.stdout
-    assert "toy: test accuracy" in shown.stdout
+    assert result.exit_code == 0, result.output
+    assert "other: each method against ListNet" in result.stdout
+    assert "toy: test accuracy" in result.stdout

@@ -1,4 +1,4 @@
-"""fit and frontier at the command line: costs, must-haves, signs, and what they refuse."""
+"""fit and frontier on the command line: costs, must-haves, signs, refusals."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_fit_within_a_cost_budget(here):
 
 
 def test_fit_with_constraints_on_features(here):
-    plain = json.loads(run(*fit("--json")).stdout)["model"]
-    strongest = max(plain["terms"], key=lambda term: abs(term["weight"]))
+    unconstrained = json.loads(run(*fit("--json")).stdout)["model"]
+    strongest = max(unconstrained["terms"], key=lambda term: abs(term["weight"]))
     against = "-" if strongest["weight"] > 0 else "+"
     have, other, never = [f"f{j}" for j in range(1, 6) if f"f{j}" != strongest["name"]][:3]
     constraints = ("--must-have", f"{have}, {other}", "--must-not", never)
@@ -92,7 +92,7 @@ def test_refusals(here, options, facts):
         (["--signs", "f1-,f2+"], "--signs expects A=+,B*=-"),
     ],
 )
-def test_files_that_are_not_there(here, options, word):
+def test_missing_files(here, options, word):
     refusal = refused(*fit(*options))
     assert isinstance(refusal.error, FileNotFoundError)
     assert word in refusal
@@ -112,7 +112,7 @@ def test_standard_input_is_read_once(here):
     assert refused("fit", "-", "--costs", "-", "-o", "model.json", input=COSTS).facts == ("-", None)
 
 
-def test_a_budget_without_end(here):
+def test_an_infinite_budget(here):
     assert " of at most inf." in run(*fit("--costs", "ms.csv", "--max-cost", "inf")).stdout
     assert rs.load_model("model.json").metrics["cost"] > 0
 
@@ -133,7 +133,7 @@ def test_frontier_as_table_and_files(here):
     assert "Accuracy against features and cost" in (here / "frontier.html").read_text(encoding="utf-8")
 
 
-def test_frontier_as_json_obeys_every_option(here):
+def test_frontier_as_json_with_every_option(here):
     options = ("--costs", "ms.csv", "--max-cost", 4, "--must-not", "f5", "--metric", "map", "--json")
     content = json.loads(run(*frontier(*options)).stdout)
     assert content["metric"] == "map"
@@ -141,7 +141,7 @@ def test_frontier_as_json_obeys_every_option(here):
     assert not any("f5" in point.get("features", ()) for point in content["points"])
 
 
-def test_frontier_refuses_what_it_cannot_write(here):
+def test_refusals_of_frontier(here):
     assert refused(*frontier("--report", "gone/frontier.html")).facts == ("gone/frontier.html", None)
     cutoff = refused(*frontier("--max-cost", "1", "--costs", "ms.csv", "--metric", "ndcg@0"))
     assert cutoff.facts == ("metric", "ndcg@0")

@@ -1,4 +1,4 @@
-"""fit at the command line: how the choice is made, and what is said of it."""
+"""fit on the command line: model selection and how it is reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fitted(valid: bool = True, **parameters) -> rs.SparseRanker:
     return ranker.fit(data, valid=held_out if valid else None)
 
 
-def test_cv_may_be_a_number_or_auto(here):
+def test_cv_can_be_a_number_or_auto(here):
     content = json.loads(run("fit", "train.txt", *QUICK, "--set", "cv=3", "--json").stdout)
     assert content["choice"] == "by 3-fold cross-validation over the training queries"
     assert rs.load_model("m.json") == fitted(valid=False, cv=3).to_model()
@@ -41,20 +41,26 @@ def test_cv_may_be_a_number_or_auto(here):
     assert refused("fit", "train.txt", *QUICK, "--set", "cv=1").facts == ("cv", 1)
 
 
-def test_json_holds_how_sure_the_choice_is(here):
+def test_json_has_the_confidence_of_the_selection(here):
     content = json.loads(run("fit", "train.txt", "--max-features", 3, *QUICK, "--json").stdout)
     ranker = fitted(valid=False, max_features=3)
-    sure = ranker.choice_.confidence
+    confidence = ranker.choice_.confidence
     assert content["family"] == ranker.choice_.family.label
-    told = content["confidence"]
-    assert (told["mean"], told["low"], told["high"]) == (sure.mean, sure.low, sure.high)
-    assert (told["loss"], told["n_tied"]) == (sure.loss, sure.n_tied)
-    assert told["frequency"] == {f"f{j + 1}": sure.frequency[j] for j in np.flatnonzero(sure.frequency)}
+    reported = content["confidence"]
+    assert (reported["mean"], reported["low"], reported["high"]) == (
+        confidence.mean,
+        confidence.low,
+        confidence.high,
+    )
+    assert (reported["loss"], reported["n_tied"]) == (confidence.loss, confidence.n_tied)
+    assert reported["frequency"] == {
+        f"f{j + 1}": confidence.frequency[j] for j in np.flatnonzero(confidence.frequency)
+    }
     other = json.loads(run("fit", "train.txt", "--method", "fenchelrank", "-o", "m.json", "--json").stdout)
     assert (other["family"], other["confidence"]) == (None, None)
 
 
-def test_families_may_be_named(here):
+def test_families_can_be_named(here):
     run("fit", "train.txt", *QUICK, "--set", "families=['l1']")
     assert rs.load_model("m.json") == fitted(valid=False, families=["l1"]).to_model()
     assert "at α = " in run("fit", "train.txt", *QUICK, "--set", "families=l1").stdout
@@ -109,7 +115,7 @@ def test_features_are_printed_with_their_selection_frequency(here):
         assert " ".join(row[2:]) == f"{100 * ranker.choice_.confidence.frequency[j]:.0f} %"
 
 
-def test_how_the_choice_was_made():
+def test_text_of_the_selection():
     data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, random_state=0)
     valid, one = data.select_queries(range(8, 12)), data.select_queries([0])
     data = data.select_queries(range(8))
@@ -124,7 +130,7 @@ def test_how_the_choice_was_made():
     assert selection_text(ranker, None) == "on the training data"
 
 
-def test_how_other_methods_are_chosen():
+def test_text_of_the_selection_for_other_methods():
     data = rs.make_ranking(n_queries=12, n_features=4, n_informative=2, random_state=0)
     data, valid = data.select_queries(range(8)), data.select_queries(range(8, 12))
     ranker = rs.GridRanker("ranksvm-l1", max_features=2, cv=3)

@@ -1,4 +1,4 @@
-"""ranksieve explain: words, tables, JSON, and the one sentence when something is wrong."""
+"""ranksieve explain: sentences, tables, JSON, pages, refusals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def files(tmp_path, monkeypatch):
     return "m.json", "d.parquet"
 
 
-def test_a_pair_in_words(files):
+def test_a_pair_as_sentence(files):
     text = run("explain", *files, "--query", "shoes", "--doc", "A", "--above", "B").stdout
     assert text.startswith(
         "A ranks above B by 1.9: bm25_title +1.4 (0.9 against 0.2), clicks_7d +0.5 (3 against 5).\n"
@@ -53,7 +53,7 @@ def test_a_pair_in_words(files):
     assert "clicks_7d" not in below
 
 
-def test_equal_documents_stand_level():
+def test_equal_documents_rank_level():
     data = rs.Dataset([[1.0], [1.0]], [0, 1], [1, 1])
     pair = rs.explain_pair(LinearModel((Term("f1", 0, 2.0),), 1), data, 0, 1)
     assert pair_sentence(pair, 5) == (
@@ -87,15 +87,15 @@ def test_json_equals_the_library(files):
     assert query == json.loads(json.dumps(rs.explain_query(MODEL, DATA, "hats").to_dict()))
     options = ("--metric", "map", "--metric", "ndcg@2", "--profile", "standard")
     drops = json.loads(run("explain", *files, "--drop", *options, "--json").stdout)
-    found = rs.feature_importance(MODEL, DATA, ["map", "ndcg@2"], profile="standard")
-    expected = {"n_queries": 2, "profile": "standard", "drops": [asdict(drop) for drop in found]}
+    expected_drops = rs.feature_importance(MODEL, DATA, ["map", "ndcg@2"], profile="standard")
+    expected = {"n_queries": 2, "profile": "standard", "drops": [asdict(drop) for drop in expected_drops]}
     assert drops == json.loads(json.dumps(expected))
     lowest = json.loads(run("explain", *files, "--worst", "2", *options[:2], "--json").stdout)["worst"]
     by = {"metric": "map", "n": 2}
     assert lowest == [one.to_dict() for one in rs.worst_queries(MODEL.predict(DATA), DATA, **by)]
 
 
-def test_what_features_are_worth(files, tmp_path):
+def test_loss_without_each_feature(files, tmp_path):
     (tmp_path / "costs.csv").write_text("feature,cost\nbm25_title,4.5\nclicks_7d,0.5\nprice,9\n")
     text = run(
         "explain", *files, "--drop", "--metric", "map", "--profile", "trec", "--costs", "costs.csv"
@@ -106,7 +106,7 @@ def test_what_features_are_worth(files, tmp_path):
     assert "saves" not in run("explain", *files, "--drop").stdout
 
 
-def test_groups_of_costs_are_dropped_whole(files, tmp_path):
+def test_cost_groups_are_dropped_as_a_whole(files, tmp_path):
     (tmp_path / "costs.csv").write_text(
         "feature,cost,group\nbm25_*,4.5,clause\nclicks_7d,4.5,clause\nprice,9,\n"
     )
@@ -117,7 +117,7 @@ def test_groups_of_costs_are_dropped_whole(files, tmp_path):
     assert saved["bm25_title"] == saved["clicks_7d"] == "0"
 
 
-def test_missing_values_and_scales_are_told(tmp_path, monkeypatch):
+def test_missing_values_and_scales_are_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.Dataset([[20.0], [np.nan], [60.0]], [0, 1, 2], ["q"] * 3, ["price"], ["A", "B", "C"])
     rs.write_dataset(data, "d.parquet")
@@ -135,7 +135,7 @@ def test_missing_values_and_scales_are_told(tmp_path, monkeypatch):
     assert "replaced by the mean of the training data" in " ".join(model_sentences(model))
 
 
-def test_texts_stand_beside_names():
+def test_texts_are_shown_with_ids():
     texts = {"query": ["red shoes"] * 2, "title": ["A & B", "x" * 100]}
     data = rs.Dataset([[2.0], [1.0]], [0, 1], [7, 7], doc_ids=["a", "b"], texts=texts)
     model = LinearModel((Term("f1", 0, 2.0),), 1)
@@ -147,7 +147,7 @@ def test_texts_stand_beside_names():
     )
 
 
-def test_the_worst_queries_in_words(files):
+def test_the_worst_queries_as_sentences(files):
     text = run("explain", *files, "--worst", 1, "--metric", "mrr", "--profile", "standard").stdout
     assert text.startswith("Query hats: MRR ")
     assert "its only relevant document is at rank" in text
@@ -155,7 +155,7 @@ def test_the_worst_queries_in_words(files):
 
 def test_everything_on_a_page(files, tmp_path):
     (tmp_path / "costs.csv").write_text("feature,cost\n*,1\n")
-    said = run(
+    result = run(
         "explain",
         *files,
         "--report",
@@ -167,16 +167,16 @@ def test_everything_on_a_page(files, tmp_path):
         "--query",
         "hats",
     )
-    assert said.stdout == "Wrote page.html.\n"
+    assert result.stdout == "Wrote page.html.\n"
     text = text_of((tmp_path / "page.html").read_text(encoding="utf-8"))
-    for words in ("Explanation of m.json", "Loss without each feature", "Worst-ranked queries", "saves"):
-        assert words in text
+    for part in ("Explanation of m.json", "Loss without each feature", "Worst-ranked queries", "saves"):
+        assert part in text
     assert "Query shoes rank document label score bm25_title clicks_7d" in text
     assert text.index("Query shoes rank") < text.index("Query hats rank")
     assert len((tmp_path / "page.html").read_bytes()) < 200_000
 
 
-def test_the_page_escapes_what_others_wrote():
+def test_the_page_escapes_hostile_texts():
     nasty = "<script>alert(1)</script>"
     texts = {"query": [nasty] * 2, "title": [nasty, "b"]}
     data = rs.Dataset([[2.0], [1.0]], [0, 1], [nasty] * 2, [nasty], ["<i>", "b"], texts=texts)
@@ -217,11 +217,11 @@ def test_letor_text_and_a_stored_normalisation(tmp_path, monkeypatch):
         (("--drop", "--profile", "nope"), ("profile", "nope")),
     ],
 )
-def test_what_is_refused(files, options, facts):
+def test_refusals(files, options, facts):
     assert refused("explain", *files, *options).facts == facts
 
 
-def test_costs_that_are_not_there(files):
+def test_missing_cost_file(files):
     refusal = refused("explain", *files, "--drop", "--costs", "gone.csv")
     assert isinstance(refusal.error, FileNotFoundError)
     assert refusal.startswith("gone.csv: ")
@@ -236,7 +236,7 @@ def test_costs_that_are_not_there(files):
         ("--drop", "--worst", "3"),
     ],
 )
-def test_one_thing_is_explained_at_a_time(files, options):
+def test_explain_needs_exactly_one_task(files, options):
     assert refused("explain", *files, *options).startswith("specify what to explain: one of --query ID")
 
 

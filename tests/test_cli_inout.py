@@ -1,4 +1,4 @@
-"""The command line on others' models, TREC files and feature logs."""
+"""The command line with models of other programs, TREC files and feature logs."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def mean(stdout):
     return json.loads(stdout)["mean"]
 
 
-# --- Others' models ----------------------------------------------------------------------------------------
+# --- Models of other programs ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["d.txt", "named.parquet"])
-def test_others_models_rank_and_are_measured(here, data, source):
+def test_rank_and_evaluate_with_models_of_other_programs(here, data, source):
     expected = data.X[:, 0] - 0.5 * data.X[:, 2]
     ranked = np.array(run("rank", "ca.txt", source).stdout.split(), float)
     np.testing.assert_allclose(ranked, expected, rtol=1e-12)
@@ -79,8 +79,8 @@ def test_others_models_rank_and_are_measured(here, data, source):
     trees = np.array(run("rank", "trees.txt", source).stdout.split(), float)
     below = np.float32(data.X[:, 1]) <= 0.5
     np.testing.assert_array_equal(trees, np.where(below, np.float32(-0.1), np.float32(0.15)))
-    got = mean(run("evaluate", "trees.txt", source, "--metric", "map", "--json").stdout)
-    assert got == rs.evaluate(trees, data, "map").mean
+    means = mean(run("evaluate", "trees.txt", source, "--metric", "map", "--json").stdout)
+    assert means == rs.evaluate(trees, data, "map").mean
 
 
 def test_models_of_three_programs_are_compared(here, data):
@@ -93,7 +93,7 @@ def test_models_of_three_programs_are_compared(here, data):
     assert result["mean"]["own"]["map"] == rs.evaluate(scores, data, "map").mean["map"]
 
 
-def test_scores_and_ranklib_text_are_told_apart(here):
+def test_scores_and_ranklib_text_are_distinguished(here):
     Path("scores.txt").write_text(run("rank", "ca.txt", "d.txt").stdout)
     result = json.loads(run("compare", "scores.txt", "ca.txt", "d.txt", "--json").stdout)
     assert result["mean"]["scores"] == result["mean"]["ca"]
@@ -108,7 +108,7 @@ def test_a_ranklib_model_on_a_narrower_file(here):
     assert "feature 9" in refusal.reason
 
 
-def test_fastrank_numbering_is_asked_for(here, data):
+def test_fastrank_numbering_must_be_specified(here, data):
     Path("single.json").write_text(json.dumps({"SingleFeature": {"fid": 2, "dir": 1.0}}))
     refusal = refused("rank", "single.json", "d.txt")
     assert refusal.facts == ("single.json", None)
@@ -118,7 +118,7 @@ def test_fastrank_numbering_is_asked_for(here, data):
         np.testing.assert_array_equal(np.array(scores, float), data.X[:, 2 - first])
 
 
-def test_missing_values_count_zero_for_others_models(here):
+def test_missing_values_are_zero_for_models_of_other_programs(here):
     Path("holes.txt").write_text("1 qid:1 1:2 2:NULL 3:1 4:0\n0 qid:1 1:1 2:1 3:NULL 4:0\n")
     assert run("rank", "ca.txt", "holes.txt").stdout.split() == ["1.5", "1.0"]
     assert run("rank", "trees.txt", "holes.txt").stdout.split() == [
@@ -148,8 +148,8 @@ def test_a_run_against_qrels(here, data):
     rs.io.write_qrels(data, "qrels.txt")
     options = ("--qrels", "qrels.txt", "--metric", "map", "--metric", "ndcg@3", "--json")
     expected = rs.evaluate_run(rs.io.read_run("own.run"), rs.io.read_qrels("qrels.txt"), ["map", "ndcg@3"])
-    got = run("evaluate", "own.run", *options, "--per-query").stdout
-    assert json.loads(got) == expected.to_dict()
+    output = run("evaluate", "own.run", *options, "--per-query").stdout
+    assert json.loads(output) == expected.to_dict()
     compared = json.loads(run("compare", "own.run", "ca.run", *options).stdout)
     assert compared["mean"]["own"] == expected.mean
     assert compared["profile"] == "trec"
@@ -157,8 +157,8 @@ def test_a_run_against_qrels(here, data):
     assert "20 queries; trec profile." in words
 
 
-def test_a_run_gives_the_values_of_its_model(here, data):
-    """With distinct scores and all documents judged, run and model are the same ranking."""
+def test_a_run_has_the_same_metrics_as_its_model(here, data):
+    """With distinct scores and all documents judged, run and model have the same ranking."""
     run("rank", "own.json", "d.txt", "--format", "trec", "-o", "own.run")
     rs.io.write_qrels(data, "qrels.txt")
     options = ("--metric", "map", "--metric", "ndcg@5", "--metric", "mrr", "--profile", "trec", "--json")
@@ -168,7 +168,7 @@ def test_a_run_gives_the_values_of_its_model(here, data):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("evaluate", "r"), "specify either DATA, or --qrels FILE"),
         (("evaluate", "r", "d.txt", "--qrels", "q"), "specify either DATA, or --qrels FILE"),
@@ -176,8 +176,8 @@ def test_a_run_gives_the_values_of_its_model(here, data):
         (("evaluate", "r", "--qrels", "gone"), "gone: "),
     ],
 )
-def test_what_is_refused(here, args, said):
-    assert refused(*args).startswith(said)
+def test_refusals(here, args, message):
+    assert refused(*args).startswith(message)
 
 
 @pytest.mark.parametrize("files", [("ca.txt", "d.txt"), ("d.txt",)])
@@ -185,7 +185,7 @@ def test_a_comparison_needs_two_rankings(here, files):
     assert refused("compare", *files).facts[0] == "evaluations"
 
 
-def test_queries_without_results_are_told(here):
+def test_queries_without_results_cause_a_warning(here):
     Path("q").write_text("1 0 a 1\n2 0 b 1\n")
     Path("r").write_text("1 Q0 a 1 0.5 x\n")
     result = run("evaluate", "r", "--qrels", "q", "--metric", "map", "--json")
@@ -209,7 +209,7 @@ def test_a_log_becomes_a_data_set(here):
     assert rs.read_dataset("all.txt").y.tolist() == [4, 3, 0]
 
 
-def test_a_log_without_its_options(here):
+def test_a_feature_log_needs_its_options(here):
     Path("log.json").write_text(json.dumps(LOG))
     refusal = refused("convert", "log.json", "t.txt")
     assert refusal.facts == ("log.json", None)

@@ -1,4 +1,4 @@
-"""How commands are put together: groups of options, and messages in words of options."""
+"""Groups of options of commands, and messages that name options instead of parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ranksieve.methods import find_method
 
 @dataclass(frozen=True)
 class Fruit:
-    """A group with an argument, an option, and a list that has a default."""
+    """A group with an argument, an option, and a list with a default."""
 
     name: Annotated[str, typer.Argument()]
     colour: Annotated[str, typer.Option("-c", "--colour", help="Of the skin.")] = "red"
@@ -42,17 +42,17 @@ def call():
     return lambda *words: CliRunner().invoke(app, words)
 
 
-def test_fields_of_groups_are_options_in_their_place():
+def test_fields_of_groups_become_options_in_order():
     flat = inspect.signature(with_flat_options(eat))
     assert list(flat.parameters) == ["name", "colour", "seeds", "slowly", "people"]
     assert flat.parameters["name"].default is inspect.Parameter.empty
     assert flat.parameters["seeds"].default == ["none"]
 
 
-def test_groups_are_put_together_when_the_command_runs(call):
+def test_groups_are_filled_when_the_command_runs(call):
     assert call("apple").stdout == f"{Fruit('apple')!r} False {Meal()!r}\n"
-    given = call("pear", "-c", "green", "--seed", "a", "--seed", "b", "--slowly", "--people", "3")
-    assert given.stdout == f"{Fruit('pear', 'green', ['a', 'b'])!r} True {Meal(3)!r}\n"
+    result = call("pear", "-c", "green", "--seed", "a", "--seed", "b", "--slowly", "--people", "3")
+    assert result.stdout == f"{Fruit('pear', 'green', ['a', 'b'])!r} True {Meal(3)!r}\n"
     assert call().exit_code == 2
     assert call("pear", "--people", "0").exit_code == 2
     text = call("--help").stdout
@@ -67,7 +67,7 @@ def test_a_name_in_two_groups_is_refused():
         with_flat_options(twice)
 
 
-def test_a_registered_command_is_its_own_body():
+def test_registering_does_not_change_the_function():
     assert set(inspect.signature(fit.fit).parameters) == {"options"}
 
 
@@ -80,24 +80,24 @@ def test_a_registered_command_is_its_own_body():
         ("gas", False, ""),
     ],
 )
-def test_what_drives_the_progress_bar_of_a_method(method, takes_valid, rounds):
+def test_progress_arguments_of_methods(method, takes_valid, rounds):
     entry = find_method(method)
     assert (entry.can("valid"), entry.rounds) == (takes_valid, rounds)
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     ranker = entry.make()
-    given = fit.progress_arguments(entry, ranker, lambda *count: told.append(count))
+    arguments = fit.progress_arguments(entry, ranker, lambda *count: calls.append(count))
     assert fit.progress_arguments(entry, ranker, None) == {}
-    assert list(given) == (["progress"] if takes_valid else ["callback"] if rounds else [])
+    assert list(arguments) == (["progress"] if takes_valid else ["callback"] if rounds else [])
     if rounds:
-        given["callback"](3, None, 0.0, 0.0)
-        assert told == [(3, getattr(ranker, rounds))]
+        arguments["callback"](3, None, 0.0, 0.0)
+        assert calls == [(3, getattr(ranker, rounds))]
 
 
 @pytest.mark.parametrize(
-    ("most", "said"), [(4, "a, b, c"), (3, "a, b, c"), (2, "a, b and 1 more"), (1, "a and 2 more")]
+    ("most", "text"), [(4, "a, b, c"), (3, "a, b, c"), (2, "a, b and 1 more"), (1, "a and 2 more")]
 )
-def test_shortened_lists(most, said):
-    assert short_list(["a", "b", "c"], most) == said
+def test_shortened_lists(most, text):
+    assert short_list(["a", "b", "c"], most) == text
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,6 @@ def test_shortened_lists(most, said):
         ("rank", (), "`form='xml'`", "--format xml"),
     ],
 )
-def test_messages_speak_of_options(command, settings, text, shown):
+def test_messages_name_options(command, settings, text, shown):
     options = typer.main.get_command(app).commands[command].options(settings)
     assert on_command_line(text, options) == shown

@@ -1,4 +1,4 @@
-"""ranksieve scorecard: the card, what it loses, the file, and the one sentence when something is wrong."""
+"""ranksieve scorecard: the card, its loss of accuracy, the files, refusals."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def here(home, monkeypatch):
     monkeypatch.chdir(home)
 
 
-def made(*options, model="model.json"):
+def run_scorecard(*options, model="model.json"):
     return run("scorecard", model, "train.txt", "-o", "card.json", *options)
 
 
 def test_the_card_is_shown_and_written():
-    text = made().stdout
+    text = run_scorecard().stdout
     card = rs.load_model("card.json")
     assert card == rs.make_scorecard(rs.load_model("model.json"), rs.io.read_letor("train.txt"))
     assert text.startswith(rs.card_text(card, rs.io.read_letor("train.txt")))
@@ -47,8 +47,8 @@ def test_the_card_is_shown_and_written():
     assert "held-out" not in text
 
 
-def test_held_out_queries_measure_card_and_model():
-    text = made("--valid", "vali.txt", "--metric", "ndcg@5", "--metric", "map").stdout
+def test_card_and_model_are_evaluated_on_held_out_queries():
+    text = run_scorecard("--valid", "vali.txt", "--metric", "ndcg@5", "--metric", "map").stdout
     card, model, valid = rs.load_model("card.json"), rs.load_model("model.json"), rs.io.read_letor("vali.txt")
     for metric in ("ndcg@5", "map"):
         ours, theirs = (rs.evaluate(one.predict(valid), valid, metric).mean[metric] for one in (card, model))
@@ -61,7 +61,7 @@ def test_held_out_queries_measure_card_and_model():
 
 def test_levels_and_units():
     first, second, *_ = rs.load_model("model.json").names
-    made("--levels", 3, "--units", f"{first}=0.4, {second}=0.25")
+    run_scorecard("--levels", 3, "--units", f"{first}=0.4, {second}=0.25")
     card = rs.load_model("card.json").card
     assert card.levels == 3
     assert (card.units[first], card.units[second]) == (0.4, 0.25)
@@ -72,7 +72,7 @@ def test_units_of_text():
 
 
 def test_json():
-    content = json.loads(made("--valid", "vali.txt", "--json").stdout)
+    content = json.loads(run_scorecard("--valid", "vali.txt", "--json").stdout)
     card = rs.load_model("card.json")
     assert content["model"] == json.loads(json.dumps(card.to_dict()))
     assert content["card"] == rs.card_text(card, rs.io.read_letor("train.txt"))
@@ -81,14 +81,14 @@ def test_json():
 
 
 def test_the_page(home):
-    made("--valid", "vali.txt", "--report", "card.html")
+    run_scorecard("--valid", "vali.txt", "--report", "card.html")
     page = (home / "card.html").read_text(encoding="utf-8")
     assert "<h2>Scorecard</h2>" in page
     assert "scorecard on vali.txt" in page
 
 
-def test_a_card_is_a_model_like_any_other(home):
-    made()
+def test_a_card_can_be_used_like_any_model(home):
+    run_scorecard()
     card, valid = rs.load_model("card.json"), rs.io.read_letor("vali.txt")
     scores = run("rank", "card.json", "vali.txt").stdout.split()
     np.testing.assert_array_equal(np.array(scores, dtype=float), card.predict(valid))
@@ -104,7 +104,7 @@ def test_a_card_is_a_model_like_any_other(home):
 
 def test_a_linear_model_of_ranklib_can_become_a_card(home):
     put(home / "linear.txt", "## Coordinate Ascent\n1:0.5 3:-0.25 8:1.0\n")
-    made(model="linear.txt")
+    run_scorecard(model="linear.txt")
     assert set(rs.load_model("card.json").names) <= {"f1", "f3", "f8"}
 
 
@@ -137,7 +137,7 @@ def test_refusals(home):
     assert unused.facts[0] == "units"
     assert "'price'" in unused
     assert refused("scorecard", "model.json", "train.txt", "-o", "model.json").facts == ("model.json", None)
-    made()
+    run_scorecard()
     again = refused("scorecard", "card.json", "train.txt", "-o", "other.json")
     assert again.facts[0] == "model"
     assert again.startswith("making a scorecard of card.json: ")
@@ -167,7 +167,7 @@ def test_the_card_can_go_to_standard_output():
     assert b"Scorecard: " in done.stderr
 
 
-def test_a_measured_card_verifies(tmp_path, monkeypatch):
+def test_verify_accepts_a_card_with_metrics(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, random_state=4)
     rs.io.write_letor(data.select_queries(range(20)), "train.txt")
@@ -182,6 +182,6 @@ def test_a_measured_card_verifies(tmp_path, monkeypatch):
     assert {one.holds for one in rs.verify(card, train, valid).verdicts} == {True}
     name = next(iter(card.metrics))
     forged = replace(card, metrics={name: card.metrics[name] + 0.01})
-    found = {one.claim: one.holds for one in rs.verify(forged, train, valid).verdicts}
-    assert found[name] is False
+    verdicts = {one.claim: one.holds for one in rs.verify(forged, train, valid).verdicts}
+    assert verdicts[name] is False
     assert {one.claim: one.holds for one in rs.verify(card, train).verdicts}[name] is None

@@ -1,4 +1,4 @@
-"""fit --stream: the same model as from memory, bounded memory, and what it does not go with."""
+"""fit --stream: the same model as from memory, bounded memory, unsupported options."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_model_is_that_of_the_data_in_memory(here):
-    said = run("fit", "train.txt", *STREAM, "--set", "l1=500").stdout
+def test_the_model_equals_the_one_fitted_in_memory(here):
+    output = run("fit", "train.txt", *STREAM, "--set", "l1=500").stdout
     streamed = rs.load_model("m.json")
     run(
         "fit",
@@ -42,8 +42,8 @@ def test_the_model_is_that_of_the_data_in_memory(here):
     )
     assert streamed.terms == rs.load_model("n.json").terms
     assert 0 < len(streamed.terms) < 8
-    assert f"MinBatSRank uses {len(streamed.terms)} of 8 features." in said
-    assert said.endswith("Wrote m.json.\n")
+    assert f"MinBatSRank uses {len(streamed.terms)} of 8 features." in output
+    assert output.endswith("Wrote m.json.\n")
 
 
 def test_standard_input_and_json(here):
@@ -59,7 +59,7 @@ def test_standard_input_and_json(here):
     assert "--set n_epochs=2: " in refusal
 
 
-def test_missing_values_are_refused_or_filled_as_asked(here):
+def test_missing_values_are_refused_or_filled(here):
     data = rs.io.read_letor("train.txt")
     data.X[::5, 2] = np.nan
     rs.io.write_letor(data, "holes.txt")
@@ -89,14 +89,14 @@ def test_scattered_queries_are_refused(here):
         (("--profile", "letor"), ("stream", True)),
     ],
 )
-def test_options_that_do_not_go_with_a_stream(here, option, facts):
+def test_options_unsupported_with_a_stream(here, option, facts):
     refusal = refused("fit", "train.txt", *STREAM, *option)
     assert refusal.facts == facts
     assert option[0] in refusal
     assert not (here / "m.json").exists()
 
 
-def test_normalise_none_goes_with_a_stream(here):
+def test_normalise_none_is_supported_with_a_stream(here):
     run("fit", "train.txt", *STREAM, "--normalise", "none")
 
 
@@ -127,7 +127,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", status).group(1))
 @pytest.mark.full
 def test_memory_does_not_grow_with_the_file(here):
     rng, peaks = np.random.default_rng(0), []
-    for n_docs in (2_000, 2_000, 40_000):  # the first time compiles
+    for n_docs in (2_000, 2_000, 40_000):  # the first fit compiles
         X = rng.random((n_docs, 100)).round(6)
         rs.io.write_letor(rs.Dataset(X, rng.integers(0, 3, n_docs), np.arange(n_docs) // 50), f"{n_docs}.txt")
         command = [sys.executable, "-c", PEAK, f"{n_docs}.txt", *STREAM]

@@ -1,4 +1,4 @@
-"""ranksieve subset and fit with families=subset: tables, pages, models, refusals."""
+"""ranksieve subset, and fit with families=subset: tables, pages, models, refusals."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.full
 def test_table_page_model_and_json_agree(here):
-    asked = ("subset", "train.txt", "--valid", "vali.txt", "--max-features", "1..3")
-    said = run(*asked, "--report", "s.html", "-o", "m.json")
-    assert "Proven best: no other set of at most 3 of the 8 features" in said.stdout
-    assert "measured on vali.txt and by 5-fold cross-validation" in said.stdout
-    assert FOLD_SETS in " ".join(said.stdout.split())
+    arguments = ("subset", "train.txt", "--valid", "vali.txt", "--max-features", "1..3")
+    result = run(*arguments, "--report", "s.html", "-o", "m.json")
+    assert "Proven best: no other set of at most 3 of the 8 features" in result.stdout
+    assert "measured on vali.txt and by 5-fold cross-validation" in result.stdout
+    assert FOLD_SETS in " ".join(result.stdout.split())
     assert FOLD_SETS in Path("s.html").read_text()
-    content = json.loads(run(*asked, "--json").stdout)
+    content = json.loads(run(*arguments, "--json").stdout)
     assert [size["max_features"] for size in content["sizes"]] == [1, 2, 3]
     best = max(content["sizes"], key=lambda size: size["mean"])
     model = rs.load_model("m.json")
@@ -62,7 +62,7 @@ def test_the_model_ranks_and_exports_like_any_other(here):
 
 
 def test_fit_best_subset(here):
-    said = run(
+    result = run(
         "fit",
         "train.txt",
         "--set",
@@ -77,15 +77,15 @@ def test_fit_best_subset(here):
     model = rs.load_model("m.json")
     assert model.certificate["kind"] == "subset"
     assert model.certificate["max_features"] <= 3
-    assert "Proven best: no other set of at most" in said.stdout
+    assert "Proven best: no other set of at most" in result.stdout
     assert "Proven best: no other set of at most" in Path("r.html").read_text()
     assert "best subset" in Path("r.html").read_text()
-    assert FOLD_SETS in " ".join(said.stdout.split())
+    assert FOLD_SETS in " ".join(result.stdout.split())
     assert FOLD_SETS in Path("r.html").read_text()
     assert FOLD_SETS not in run("fit", "train.txt", "--max-features", 3, "-o", "m.json").stdout
 
 
-def test_fit_by_its_name_in_the_table(here):
+def test_fit_by_method_name(here):
     run("fit", "train.txt", "--method", "bestsubset", "--max-features", 2, "-o", "m.json")
     model = rs.load_model("m.json")
     assert model.method == "BestSubset"
@@ -107,10 +107,10 @@ def test_refusals(here, options, facts):
     assert refused("subset", "train.txt", *options).facts == facts
 
 
-def test_limits_are_part_of_what_is_proven(here):
+def test_limits_are_part_of_the_proven_claim(here):
     limits = ("--must-have", "f2", "--must-not", "f8", "--signs", "f1=+")
-    said = run("subset", "train.txt", "--max-features", "2", *limits, "-o", "limited.json")
-    text = " ".join(said.stdout.split())
+    result = run("subset", "train.txt", "--max-features", "2", *limits, "-o", "limited.json")
+    text = " ".join(result.stdout.split())
     sentence = "of the 8 features that includes f2, excludes f8 and has weights f1 ≥ 0 has a"
     assert sentence in text
     assert rs.load_model("limited.json").parameters["must_not"] == ["f8"]
@@ -120,12 +120,12 @@ def test_limits_are_part_of_what_is_proven(here):
     assert sentence in " ".join(fitted.stdout.split())
 
 
-def test_sizes_are_read():
+def test_parsing_of_sizes():
     assert as_sizes("5") == [5]
     assert as_sizes("1..3,7") == [1, 2, 3, 7]
 
 
-def found(**changes):
+def subset_size(**changes):
     size = {
         "max_features": 2, "n_features": 7, "objective": 0.5, "bound": 0.49, "root_bound": 0.4, "gap": 0.01,
         "relative_gap": 0.02, "mean": 0.5, "standard_error": 0.01, "n_nodes": 3, "seconds": 1.0, "cost": None,
@@ -135,28 +135,30 @@ def found(**changes):
     return size | changes
 
 
-def test_words():
-    assert subset_sentence(found(), {}) == (
+def test_texts():
+    assert subset_sentence(subset_size(), {}) == (
         "Proven: no other set of at most 2 of the 7 features lowers the training objective by more than 2 %."
     )
-    assert "that costs at most 3" in subset_sentence(found(max_cost=3.0), {})
+    assert "that costs at most 3" in subset_sentence(subset_size(max_cost=3.0), {})
     limits = {"must_not": ["f8"]}
-    assert subset_sentence(found(), limits).startswith(
+    assert subset_sentence(subset_size(), limits).startswith(
         "Proven: no other set of at most 2 of the 7 features that excludes f8"
     )
-    assert "in no better set within these limits: d and e." in screening_sentences(found(), limits)[0]
-    assert screening_sentences(found(), {}) == [
+    assert "in no better set within these limits: d and e." in screening_sentences(subset_size(), limits)[0]
+    assert screening_sentences(subset_size(), {}) == [
         "Proven: 2 features are in no better set: d and e.",
         "Proven: 1 feature is in every better set: c.",
     ]
-    assert screening_sentences(found(relative_gap=0.0), {}) == []
-    assert tie_sentences(found()) == ["c can be replaced by f: within queries they differ only by a factor."]
+    assert screening_sentences(subset_size(relative_gap=0.0), {}) == []
+    assert tie_sentences(subset_size()) == [
+        "c can be replaced by f: within queries they differ only by a factor."
+    ]
 
 
 def test_names_are_escaped_on_the_page():
     content = {
         "n_features": 7, "ridge": 0.1, "metric": "ndcg@10", "profile": "standard", "chosen": "",
-        "priced": False, "fingerprint": "abc", "sizes": [found()], "limits": {"must_not": ["x<y"]},
+        "priced": False, "fingerprint": "abc", "sizes": [subset_size()], "limits": {"must_not": ["x<y"]},
     }  # fmt: skip
     page = subset_page(content)
     assert "For these sizes, no other set that excludes x&lt;y has a lower training objective." in page
@@ -178,18 +180,18 @@ def test_held_out_values_of_sizes(here):
     assert len(crossed.query_ids) == train.n_queries
 
 
-def test_what_is_cross_validated_is_forward_selection(here, monkeypatch):
-    """As the sentence says: the search of the best sets is not asked again without a fold."""
+def test_cross_validation_uses_forward_selection(here, monkeypatch):
+    """As reported, the exact search does not run on the folds."""
     train = rs.io.read_letor("train.txt")
     rankers = rs.BestSubset().fit_sizes([1, 2], train)
-    asked = []
+    n_queries = []
 
-    class Counted(ForwardSearch):
+    class Counting(ForwardSearch):
         def path(self, *arguments, **options):
-            asked.append(self.objective.loss.queries.n_queries)
+            n_queries.append(self.objective.loss.queries.n_queries)
             return super().path(*arguments, **options)
 
-    monkeypatch.setattr("ranksieve.rankers.best_subset.ForwardSearch", Counted)
+    monkeypatch.setattr("ranksieve.rankers.best_subset.ForwardSearch", Counting)
     monkeypatch.setattr("ranksieve.subset.SubsetSearch.best", None)
     evaluate_sizes(rankers, train)
-    assert asked == [20] * 5
+    assert n_queries == [20] * 5

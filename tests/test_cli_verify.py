@@ -1,4 +1,4 @@
-"""ranksieve verify: the table, the last line, the exit code, and the one sentence when something is wrong."""
+"""ranksieve verify: the table, the summary, the exit code, refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLAIMS = ["training data", "validation data", "weights", HELD_OUT, "cost", "budg
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
-    """Training and validation data, and a model that was fitted on them within a budget."""
+    """Training and validation data, and a model fitted on them with a budget."""
     folder = tmp_path_factory.mktemp("verify")
     data = rs.make_ranking(n_queries=24, n_features=8, n_informative=3, random_state=2)
     rs.io.write_letor(data.select_queries(range(14)), folder / "train.txt")
@@ -38,7 +38,7 @@ def here(home, monkeypatch) -> Path:
 
 
 def changed(tmp_path: Path, change) -> str:
-    """A copy of the model file after a change."""
+    """Path of a changed copy of the model file."""
     content = json.loads(Path("model.json").read_text())
     change(content)
     (tmp_path / "changed.json").write_text(json.dumps(content))
@@ -46,7 +46,7 @@ def changed(tmp_path: Path, change) -> str:
 
 
 def rows(text: str) -> dict[str, str]:
-    """The answer to each claim."""
+    """The verdict on each claim."""
     lines = [line.strip() for line in text.splitlines()]
     answers = ("yes", "no", "not checked")
     return {
@@ -57,7 +57,7 @@ def rows(text: str) -> dict[str, str]:
     }
 
 
-def test_a_true_model():
+def test_an_honest_model():
     text = run("verify", "model.json", "train.txt", *VALID).stdout
     assert rows(text) == dict.fromkeys(CLAIMS, "yes")
     assert text.split()[:3] == ["claim", "holds", "recomputed"]
@@ -76,7 +76,7 @@ def test_a_true_model():
         (lambda c: c["metrics"].update(cost=1.0), "cost"),
     ],
 )
-def test_a_changed_model_ends_with_1_and_the_table(change, claim, tmp_path):
+def test_a_changed_model_exits_with_1_and_the_table(change, claim, tmp_path):
     text = run("verify", changed(tmp_path, change), "train.txt", *VALID, code=1).stdout
     assert rows(text) == dict.fromkeys(CLAIMS, "yes") | {claim: "no"}
     assert text.splitlines()[-1] == f"1 of 6 claims does not hold: {claim}."
@@ -95,7 +95,7 @@ def test_json(tmp_path):
     assert content["verdicts"][1]["words"] == "pass --valid"
 
 
-def test_quick_fits_nothing(monkeypatch):
+def test_quick_does_not_fit(monkeypatch):
     monkeypatch.setattr(rs.SparseRanker, "_fit", None)
     text = run("verify", "model.json", "train.txt", *VALID, "--quick").stdout
     assert rows(text) == dict.fromkeys(CLAIMS, "yes") | {HELD_OUT: "not checked"}
@@ -118,7 +118,7 @@ def test_other_data():
     ]
 
 
-def test_another_release(tmp_path):
+def test_a_model_of_another_release(tmp_path):
     older = changed(tmp_path, lambda c: c.update(version="0.0.1"))
     text = run("verify", older, "train.txt", *VALID, "--quick").stdout
     note, summary = text.splitlines()[-2:]
@@ -128,7 +128,7 @@ def test_another_release(tmp_path):
     assert summary == "5 of 6 claims hold, 1 not checked."
 
 
-def test_other_methods_too():
+def test_other_methods():
     budget = ("--method", "ranksvm-l1", "--max-features", 3, "--set", "alpha=0.05", "--profile", "standard")
     run("fit", "train.txt", *budget, "-o", "budget.json")
     assert "All 4 claims hold." in run("verify", "budget.json", "train.txt").stdout
@@ -136,7 +136,7 @@ def test_other_methods_too():
     assert "All 2 claims hold." in run("verify", "fenchel.json", "train.txt").stdout
 
 
-def test_models_of_other_programs_claim_nothing(tmp_path):
+def test_models_of_other_programs_are_refused(tmp_path):
     ranklib = tmp_path / "ranklib.txt"
     ranklib.write_text("## Coordinate Ascent\n1:0.5 2:0.5\n")
     fastrank = tmp_path / "fastrank.json"
@@ -159,13 +159,13 @@ def test_wrong_input_is_one_sentence(arguments, file):
 
 
 @pytest.mark.parametrize("arguments", [("model.json", "nothing.txt"), ("nothing.json", "train.txt")])
-def test_files_that_are_not_there(arguments):
+def test_missing_files(arguments):
     refusal = refused("verify", *arguments)
     assert isinstance(refusal.error, FileNotFoundError)
     assert refusal.startswith("nothing.")
 
 
-def test_validation_data_that_the_model_never_saw():
+def test_validation_data_of_a_model_selected_without_them():
     run("fit", "train.txt", *QUICK, "--set", "families=['l1']", "-o", "alone.json")
     refusal = refused("verify", "alone.json", "train.txt", *VALID)
     assert refusal.facts[0] == "valid"

@@ -1,4 +1,4 @@
-"""Which columns are what: names and patterns, text columns, texts of queries; on the command line too."""
+"""Roles of columns: names and patterns, text columns, texts of queries; in Python and on the command line."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ TITLES = ["red shoe", "", "hat", "blue hat"]
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The table as a file of each kind, and the same data as LETOR text."""
+    """The table in each file format, and the same data as LETOR text."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table(TABLE), "d.parquet")
     data = rs.from_frame(pa.table(TABLE), **NAMED)
@@ -42,7 +42,7 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("patterns", "found"),
+    ("patterns", "names"),
     [
         ("bm25_*", ["bm25_title", "bm25_body"]),
         (["*_body", "bm25_*"], ["bm25_body", "bm25_title"]),
@@ -51,8 +51,8 @@ def here(tmp_path, monkeypatch):
         ("?1", ["x1"]),
     ],
 )
-def test_patterns(patterns, found):
-    assert columns_matching(patterns, ["bm25_title", "bm25_body", "x1", "x[1]"], "features") == found
+def test_patterns(patterns, names):
+    assert columns_matching(patterns, ["bm25_title", "bm25_body", "x1", "x[1]"], "features") == names
 
 
 def test_a_pattern_that_matches_nothing():
@@ -79,7 +79,7 @@ def test_columns_of_files(here, name):
     assert others.texts == {}
 
 
-def test_a_pattern_takes_no_ids_and_labels():
+def test_patterns_do_not_match_ids_and_labels():
     data = rs.from_frame(pa.table(TABLE), **NAMED, features="*", ignore="title")
     assert data.feature_names == ("bm25_title", "bm25_body", "clicks", "user_age")
     with refused_data() as info:
@@ -91,7 +91,7 @@ def test_a_pattern_takes_no_ids_and_labels():
 
 
 @pytest.mark.parametrize("target", ["e.parquet", "e.csv", "e.ranksieve"])
-def test_text_columns_come_back(here, target):
+def test_round_trip_of_text_columns(here, target):
     rs.write_dataset(here, target)
     back = rs.read_dataset(target)
     assert list(back.texts["title"]) == TITLES
@@ -100,14 +100,14 @@ def test_text_columns_come_back(here, target):
     assert list(rows.texts["title"]) == ["hat", "red shoe"]
 
 
-def test_text_columns_of_scattered_queries_move_with_their_rows(here):
+def test_text_columns_of_scattered_queries_follow_their_rows(here):
     mixed = here.select_rows(np.array([2, 0, 3, 1]))
     with pytest.warns(UserWarning, match="not contiguous"):
         rs.write_dataset(mixed, "m.ranksieve")
     assert list(rs.open_dataset("m.ranksieve").texts["title"]) == ["hat", "blue hat", "red shoe", ""]
 
 
-def test_parquet_becomes_a_folder_with_its_texts(here):
+def test_texts_are_converted_from_parquet_to_a_folder(here):
     stored = rs.io.convert_dataset("d.parquet", "p.ranksieve", **NAMED, features="bm25_*")
     assert stored.feature_names == ("bm25_title", "bm25_body")
     assert list(stored.texts["title"]) == TITLES
@@ -151,7 +151,7 @@ def test_damaged_files_of_queries(tmp_path, monkeypatch, content, line):
         read_queries("q.tsv")
 
 
-def test_texts_of_queries_are_found_by_id(small):
+def test_texts_of_queries_are_matched_by_id(small):
     texts = {str(query): f"text {query}" for query in small.query_ids.tolist()}
     data = rs.io.with_query_texts(small, texts)
     assert list(data.texts["query"]) == [f"text {query}" for query in small.qid.tolist()]
@@ -192,7 +192,7 @@ def test_options_on_the_command_line(here, name):
     run("evaluate", "scores.txt", name, *OPTIONS)
 
 
-REFUSED = {  # where, and what is named
+REFUSED = {  # beginning and part of the message
     "d.parquet": ("d.parquet: ", "--qid-column query_id"),
     "d.parquet --qid-column query_id": ("d.parquet: ", "--label-column grade"),
     "d.csv ALL --features bm52_*": ("d.csv: ", "--features bm52_*"),
@@ -210,23 +210,25 @@ REFUSED = {  # where, and what is named
 }
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_messages_speak_of_options(here, words):
+@pytest.mark.parametrize("case", REFUSED)
+def test_messages_name_options(here, case):
     Path("log.jsonl").write_text("{}")
     Path("none.tsv").write_text("x\ty\n")
-    given = words.replace("ALL", " ".join(OPTIONS)).split()
-    text, (place, named) = refused("inspect", *given), REFUSED[words]
-    assert text.startswith(place)
-    assert named in text
+    arguments = case.replace("ALL", " ".join(OPTIONS)).split()
+    text, (beginning, part) = refused("inspect", *arguments), REFUSED[case]
+    assert text.startswith(beginning)
+    assert part in text
 
 
-def test_a_stream_has_no_columns(here):
-    said = refused("fit", "d.txt", "--method", "minbatsrank", "--stream", "--features", "x", "-o", "m.json")
-    assert said.startswith("d.txt: ")
-    assert "--features" in said
+def test_column_options_are_refused_with_a_stream(here):
+    message = refused(
+        "fit", "d.txt", "--method", "minbatsrank", "--stream", "--features", "x", "-o", "m.json"
+    )
+    assert message.startswith("d.txt: ")
+    assert "--features" in message
 
 
-def test_policies_that_are_suggested_work_in_every_command(here):
+def test_suggested_policies_work_in_every_command(here):
     Path("holes.txt").write_text("1 qid:1 1:NULL 2:1\n0 qid:1 1:3 2:2\n")
     for command in (
         ("fit", "holes.txt", "-o", "m.json"),
@@ -238,7 +240,7 @@ def test_policies_that_are_suggested_work_in_every_command(here):
             run(*command, "--missing", policy)
 
 
-def test_options_of_exports_are_called_by_their_names(here):
+def test_messages_of_export_name_its_arguments(here):
     rs.FenchelRank(radius=2).fit(here).to_model().save("m.json")
-    said = refused("export", "m.json", "--to", "json", "-o", "x.json", "d.txt")
-    assert "DATA" in said
+    message = refused("export", "m.json", "--to", "json", "-o", "x.json", "d.txt")
+    assert "DATA" in message

@@ -10,16 +10,16 @@ from ranksieve.kernels.linear import weighted_sums
 
 
 class Slow(KernelFiles):
-    """Files of a process that another one overtakes between each two steps."""
+    """Cache files of a process that is interrupted by another one after each step."""
 
     def __init__(self, *args, between) -> None:
         super().__init__(*args)
         self.between = between
 
     def _load_index(self):
-        found = super()._load_index()
+        index = super()._load_index()
         self.between()
-        return found
+        return index
 
     def _save_index(self, overloads):
         self.between()
@@ -33,7 +33,7 @@ class Slow(KernelFiles):
 
 
 @pytest.mark.parametrize("step", range(6))
-def test_processes_that_compile_at_the_same_time_do_not_mix_up_versions(tmp_path, step):
+def test_concurrent_processes_do_not_mix_up_compiled_versions(tmp_path, step):
     files = (str(tmp_path), "function", "stamp")
     other, steps = KernelFiles(*files), iter(range(10))
 
@@ -42,13 +42,13 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_up_versions(tmp_path
             other.save("floats", "code for floats")
 
     Slow(*files, between=between).save("integers", "code for integers")
-    found = {key: KernelFiles(*files).load(key) for key in ("floats", "integers")}
-    assert found["floats"] in (None, "code for floats")
-    assert found["integers"] in (None, "code for integers")
-    assert set(found.values()) != {None}
+    loaded = {key: KernelFiles(*files).load(key) for key in ("floats", "integers")}
+    assert loaded["floats"] in (None, "code for floats")
+    assert loaded["integers"] in (None, "code for integers")
+    assert set(loaded.values()) != {None}
 
 
-def test_files_of_another_source_are_not_read(tmp_path):
+def test_files_of_another_source_are_ignored(tmp_path):
     KernelFiles(str(tmp_path), "function", "old").save("floats", "old code")
     new = KernelFiles(str(tmp_path), "function", "new")
     assert new.load("floats") is None
@@ -57,11 +57,11 @@ def test_files_of_another_source_are_not_read(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_kernels_use_these_files():
+def test_kernels_use_the_cache():
     assert isinstance(weighted_sums._cache._cache_file, KernelFiles)
 
 
-def test_an_index_that_names_a_type_of_another_version_is_not_read(tmp_path, monkeypatch):
+def test_an_index_with_a_type_of_another_version_is_ignored(tmp_path, monkeypatch):
     files = (str(tmp_path), "function", "stamp")
     monkeypatch.setattr(
         compiling, "Gone", type("Gone", (), {"__module__": compiling.__name__}), raising=False

@@ -1,4 +1,4 @@
-"""What values parameters may have."""
+"""Constraints on the values of parameters."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def test_constraints(constraint, words, good, bad):
     assert [constraint.allows(value) for value in bad] == [False] * len(bad)
 
 
-def test_the_sentence_tells_all_that_is_allowed():
-    three = [Interval(Integral, 1, None, "left"), OneOf(str, ("auto",)), IsNone()]
-    check("k", "auto", three)
+def test_the_message_lists_all_allowed_values():
+    constraints = [Interval(Integral, 1, None, "left"), OneOf(str, ("auto",)), IsNone()]
+    check("k", "auto", constraints)
     check("k", object(), [])
     with refused_parameter("k", 0) as info:
-        check("k", 0, three)
+        check("k", 0, constraints)
     assert info.value.reason == "must be an int in the range [1, inf), a str among {'auto'} or None"

@@ -1,4 +1,4 @@
-"""Metric conventions by default: those of the data, and of a model for its evaluation; standard elsewhere."""
+"""Default metric profile: that of the data, that of a model when it is evaluated, otherwise standard."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def run(*args, code=0):
     return result
 
 
-def words(*args):
-    """What a command prints, on one line."""
+def output_of(*args):
+    """The output of a command on one line."""
     return " ".join(run(*args).stdout.split())
 
 
@@ -48,7 +48,7 @@ def parts() -> list[rs.Dataset]:
 
 @pytest.fixture(scope="module")
 def root(parts, tmp_path_factory):
-    """A LETOR collection, and beside it the same files without folds; a model of each."""
+    """A LETOR collection, the same files without folds, and a model of each."""
     root = tmp_path_factory.mktemp("home")
     for folder in (root / "TOY" / "Fold1", root / "TOY" / "Fold2", root / "plain"):
         folder.mkdir(parents=True)
@@ -60,7 +60,7 @@ def root(parts, tmp_path_factory):
     return root
 
 
-# --- what data come with ---------------------------------------------------------------------------------
+# --- profiles of data ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def root(parts, tmp_path_factory):
         ("train.txt", None),
     ],
 )
-def test_files_of_letor_folds_come_with_the_letor_profile(tmp_path, monkeypatch, parts, file, profile):
+def test_files_of_letor_folds_have_the_letor_profile(tmp_path, monkeypatch, parts, file, profile):
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
     rs.write_dataset(parts[0], path)
@@ -94,20 +94,20 @@ def test_several_files_and_streams(root):
     assert {part.profile for part in rs.io.stream_letor(plain, n_features=5)} == {None}
 
 
-def test_folds_come_with_the_letor_profile(root, parts):
+def test_letor_folds_have_the_letor_profile(root, parts):
     assert {part.profile for fold in rs.load_letor_folds(root / "TOY") for part in fold} == {"letor"}
     assert {part.profile for fold in rs.deal_folds(parts[0], 3) for part in fold} == {None}
 
 
-def test_data_made_from_data_keep_the_profile():
+def test_derived_data_keep_the_profile():
     data = from_letor(random_dataset(n_queries=12))
     data.X[0, 0] = np.nan
-    made = [
+    derived = [
         data.select_queries(np.array([0, 1])), data.select_rows(np.arange(9)), data.widened(8),
         data.replace_features(data.X[:, :2], ("a", "b")), rs.fill_missing(data, "zero"),
         pickle.loads(pickle.dumps(data)), *(part for fold in rs.deal_folds(data, 3) for part in fold),
     ]  # fmt: skip
-    assert {part.profile for part in made} == {"letor"}
+    assert {part.profile for part in derived} == {"letor"}
     ranker = rs.FenchelRank(normalise="z", missing="zero").fit(data)
     assert ranker.preparation_.for_learning(data).profile == "letor"
 
@@ -122,19 +122,19 @@ def test_frames_have_no_profile():
 # --- the default ------------------------------------------------------------------------------------------
 
 
-def test_the_data_decide_unless_told():
+def test_the_data_determine_the_profile_unless_it_is_passed():
     letor, plain = from_letor(random_dataset()), random_dataset()
     assert profile_for(None, letor) is profile_for(None, letor, letor) is LETOR
     assert profile_for(None, plain) is profile_for(None, letor, plain) is profile_for(None) is STANDARD
     assert profile_for("mslr", letor) is PROFILES["mslr"]
-    mine = Profile("mine")
-    assert profile_for(mine, letor) is mine
+    custom = Profile("custom")
+    assert profile_for(custom, letor) is custom
     letor.profile = "lettor"
     with refused_parameter("profile", "lettor"):
         profile_for(None, letor)
 
 
-def test_labels_beyond_the_scale_of_letor_go_by_the_standard():
+def test_labels_beyond_the_letor_scale_use_the_standard_profile():
     data = random_dataset()
     graded = rs.Dataset(data.X, 2 * data.y, data.qid, profile="letor")
     assert profile_for(None, graded) is profile_for(None, from_letor(data), graded) is STANDARD
@@ -142,7 +142,7 @@ def test_labels_beyond_the_scale_of_letor_go_by_the_standard():
 
 
 @pytest.mark.parametrize(("own", "expected"), [("letor", LETOR), (None, STANDARD)])
-def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, parts):
+def test_all_evaluations_use_the_profile_of_the_data(own, expected, parts):
     train, valid, test = (part.select_rows(np.arange(part.n_docs)) for part in parts)
     for part in (train, valid, test):
         part.profile = own
@@ -152,11 +152,13 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
     np.testing.assert_array_equal(many[0], rs.evaluate(scores, test, "ndcg@5", expected).per_query["ndcg@5"])
     for held_out in ({"valid": valid}, {}):
         fitted = rs.SparseRanker(metric="ndcg@5", **FAST).fit(train, **held_out)
-        told = rs.SparseRanker(metric="ndcg@5", profile=expected, **FAST).fit(train, **held_out)
+        with_profile = rs.SparseRanker(metric="ndcg@5", profile=expected, **FAST).fit(train, **held_out)
         assert fitted.profile is None
         assert fitted.choice_.validation.profile is expected
-        np.testing.assert_array_equal(fitted.choice_.validation.values, told.choice_.validation.values)
-        np.testing.assert_array_equal(fitted.coef_, told.coef_)
+        np.testing.assert_array_equal(
+            fitted.choice_.validation.values, with_profile.choice_.validation.values
+        )
+        np.testing.assert_array_equal(fitted.coef_, with_profile.coef_)
         assert fitted.to_model().chosen_by == {"metric": "ndcg@5", "profile": expected.name}
     assert rs.frontier(train, valid, metric="ndcg@5", **FAST).profile == expected.name
     model = fitted.to_model()
@@ -165,7 +167,7 @@ def test_everything_that_measures_takes_the_profile_of_the_data(own, expected, p
     )
 
 
-def test_what_is_chosen_on_decides():
+def test_validation_data_determine_the_profile():
     train, valid = random_dataset(seed=1, n_queries=20), from_letor(random_dataset(seed=2, n_queries=20))
     assert rs.SparseRanker(metric="map", **FAST).fit(train, valid=valid).choice_.validation.profile is LETOR
     assert (
@@ -174,21 +176,21 @@ def test_what_is_chosen_on_decides():
 
 
 @pytest.mark.full
-def test_bench_of_letor_folds_has_the_numbers_of_the_letor_profile(root, tmp_path):
+def test_bench_of_letor_folds_uses_the_letor_profile(root, tmp_path):
     def rows(name, **options):
         rs.bench(root / "TOY", ["ranksvm", "sparseranker"], out=tmp_path / name, grid="fast", **options)
         texts = [path.read_text() for path in sorted((tmp_path / name).glob("*/*/*.jsonl"))]
         every = [json.loads(line) for text in texts for line in text.splitlines()]
-        measured = [row for row in every if row["kind"] != "convergence"]  # which has times alone
+        measured = [row for row in every if row["kind"] != "convergence"]  # which only has times
         return [{key: value for key, value in row.items() if "seconds" not in key} for row in measured]
 
-    assert rows("default") == rows("told", profile="letor")
+    assert rows("default") == rows("explicit", profile="letor")
 
 
-# --- models remember what they were chosen by ---------------------------------------------------------------
+# --- metric and profile of the selection in models ----------------------------------------------------------
 
 
-def test_model_files_keep_what_the_model_was_chosen_by(root, tmp_path):
+def test_model_files_record_metric_and_profile_of_the_selection(root, tmp_path):
     model = rs.load_model(root / "letor.json")
     assert model.chosen_by == {"metric": "ndcg@10", "profile": "letor"}
     assert rs.load_model(root / "standard.json").chosen_by == {"metric": "map", "profile": "standard"}
@@ -198,16 +200,16 @@ def test_model_files_keep_what_the_model_was_chosen_by(root, tmp_path):
     assert "chosen_by" in info.value.reason
 
 
-def test_only_a_choice_by_a_known_profile_is_remembered():
+def test_only_known_profiles_of_the_selection_are_recorded():
     data = random_dataset(n_queries=12)
     assert rs.FenchelRank().fit(data).to_model().chosen_by is None
     upper = rs.SparseRanker(metric="NDCG@5", **FAST).fit(data).to_model()
     assert upper.chosen_by == {"metric": "ndcg@5", "profile": "standard"}
-    mine = replace(LETOR, short_list_is_zero=False)  # called letor, but it is another
-    assert rs.SparseRanker(profile=mine, **FAST).fit(data).to_model().chosen_by is None
+    changed = replace(LETOR, short_list_is_zero=False)  # has the name letor, but another definition
+    assert rs.SparseRanker(profile=changed, **FAST).fit(data).to_model().chosen_by is None
 
 
-def test_evaluate_uses_the_models_own(root):
+def test_evaluate_uses_metric_and_profile_of_the_model(root):
     test, model = root / "plain" / "test.txt", root / "letor.json"
     data = rs.io.read_letor(test)
     own = rs.evaluate(rs.load_model(model).predict(data), data, ["ndcg@10", "map"], "letor")
@@ -215,39 +217,39 @@ def test_evaluate_uses_the_models_own(root):
     assert content["profile"] == "letor"
     assert content["mean"] == dict(own.mean)
     assert content["too_short"] == {"ndcg@10": int(np.sum(data.queries.sizes < 10))}
-    text = words("evaluate", model, test)
+    text = output_of("evaluate", model, test)
     assert "24 queries; NDCG@10, letor profile (used to select the model)." in text
     assert short_lists(own) in text
-    text = words("evaluate", root / "standard.json", test)
+    text = output_of("evaluate", root / "standard.json", test)
     assert "MAP, standard profile (used to select the model)." in text
     assert "ndcg" not in text
 
 
-def test_evaluate_does_what_it_is_told(root):
+def test_evaluate_with_metric_and_profile(root):
     test, model = root / "plain" / "test.txt", root / "letor.json"
-    text = words("evaluate", model, test, "--profile", "standard", "--metric", "ndcg@10")
+    text = output_of("evaluate", model, test, "--profile", "standard", "--metric", "ndcg@10")
     assert text.endswith("24 queries; standard profile.")
-    text = words("evaluate", model, test, "--profile", "standard")
+    text = output_of("evaluate", model, test, "--profile", "standard")
     assert text.endswith("24 queries; NDCG@10 (used to select the model); standard profile.")
-    text = words("evaluate", model, test, "--metric", "mrr")
+    text = output_of("evaluate", model, test, "--metric", "mrr")
     assert text.endswith("24 queries; letor profile (used to select the model).")
 
 
-def test_scores_go_by_the_profile_of_the_data(root, tmp_path):
+def test_scores_are_evaluated_by_the_profile_of_the_data(root, tmp_path):
     run("rank", root / "letor.json", root / "plain" / "test.txt", "-o", tmp_path / "scores.txt")
     for folder, profile in (("plain", "standard"), ("TOY/Fold1", "letor")):
-        text = words("evaluate", tmp_path / "scores.txt", root / folder / "test.txt")
+        text = output_of("evaluate", tmp_path / "scores.txt", root / folder / "test.txt")
         assert f"24 queries; {profile} profile." in text
         assert ("fewer than 10 documents" in text) == (profile == "letor")
 
 
-def test_compare_uses_what_the_models_share(root, tmp_path):
+def test_compare_uses_the_common_metric_and_profile_of_the_models(root, tmp_path):
     first, other = root / "letor.json", root / "standard.json"
     again = tmp_path / "again.json"
     again.write_text(first.read_text())
     test = root / "plain" / "test.txt"
-    assert "NDCG@10, letor profile (used to select the models)." in words("compare", first, again, test)
-    text = words("compare", first, other, test)
+    assert "NDCG@10, letor profile (used to select the models)." in output_of("compare", first, again, test)
+    text = output_of("compare", first, other, test)
     differ = f"(the models were selected by different ones: {first} by {{}}, {other} by {{}})"
     assert "24 queries; NDCG@10 " + differ.format("ndcg@10", "map") in text
     assert "standard profile " + differ.format("letor", "standard") in text
@@ -257,11 +259,11 @@ def test_compare_uses_what_the_models_share(root, tmp_path):
     assert list(content["too_short"]) == ["ndcg@10"]
 
 
-def test_explain_drop_uses_the_models_own(root):
+def test_explain_drop_uses_metric_and_profile_of_the_model(root):
     options = ("explain", root / "letor.json", root / "plain" / "test.txt", "--drop")
     assert json.loads(run(*options, "--json").stdout)["profile"] == "letor"
-    assert "NDCG@10, letor profile (used to select the model)." in words(*options)
-    assert "MAP" not in words(*options)
+    assert "NDCG@10, letor profile (used to select the model)." in output_of(*options)
+    assert "MAP" not in output_of(*options)
 
 
 # --- lists too short to count -------------------------------------------------------------------------------
@@ -269,24 +271,26 @@ def test_explain_drop_uses_the_models_own(root):
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("empty", [0, 1, "skip"])
-def test_too_short_counts_the_lists_that_the_profile_makes_zero(profile, empty):
-    """The same profile without its rule for short lists counts them."""
+def test_too_short_counts_the_lists_with_value_zero_by_the_profile(profile, empty):
+    """Compared with the same profile without the rule for short lists."""
     data = random_dataset(seed=4, n_queries=40, n_levels=2)
     lenient = replace(PROFILES[profile], short_list_is_zero=False)
     names = [f"{name}@{k}" for name in METRICS for k in (1, 4, 9)]
-    found = rs.evaluate(data.y, data, names, profile, empty)
+    evaluation = rs.evaluate(data.y, data, names, profile, empty)
     counted = rs.evaluate(data.y, data, names, lenient, empty)
     assert counted.too_short == {}
     for name in names:
-        lost = (found.per_query[name] == 0) & (counted.per_query[name] > 0)
+        lost = (evaluation.per_query[name] == 0) & (counted.per_query[name] > 0)
         short = data.queries.sizes < parse(name).k
         assert not np.any(lost & ~short)
-        assert found.too_short.get(name, 0) >= np.count_nonzero(lost)
-        assert found.too_short.get(name, 0) in (0, np.sum(short & (found.per_query[name] == 0)))
-    assert set(found.too_short) == ({"ndcg@4", "ndcg@9"} if PROFILES[profile].short_list_is_zero else set())
+        assert evaluation.too_short.get(name, 0) >= np.count_nonzero(lost)
+        assert evaluation.too_short.get(name, 0) in (0, np.sum(short & (evaluation.per_query[name] == 0)))
+    assert set(evaluation.too_short) == (
+        {"ndcg@4", "ndcg@9"} if PROFILES[profile].short_list_is_zero else set()
+    )
 
 
-def test_short_lists_in_a_sentence():
+def test_sentence_about_short_lists():
     data = rs.Dataset(np.zeros((7, 1)), [1, 0, 0, 1, 0, 1, 1], [1, 1, 1, 2, 2, 3, 3])
     scores = np.zeros(7)
     assert short_lists(rs.evaluate(scores, data, ["ndcg@3", "map", "ndcg@2"], "letor")) == (
@@ -305,15 +309,15 @@ def test_short_lists_in_a_sentence():
     assert short_lists(rs.evaluate(scores, data, ["ndcg@5", "map"], "standard")) == ""
 
 
-def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
+def test_fit_and_its_page_report_short_lists(root, tmp_path):
     fold, page = root / "TOY" / "Fold1", tmp_path / "page.html"
     held_out = rs.io.read_letor(fold / "train.txt").joined(
         rs.io.read_letor(fold / "vali.txt")
-    )  # folds, and valid
+    )  # for cross-validation and validation
     sentence = short_lists(rs.evaluate(np.zeros(held_out.n_docs), held_out, "ndcg@10"))
     assert sentence.endswith("the letor profile counts their NDCG@10 as 0 (standard does not).")
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")
-    text = words(*command, "--report", page)
+    text = output_of(*command, "--report", page)
     assert "Held-out NDCG@10: " in text
     assert f"; {held_out.n_queries} queries; letor profile)." in text
     assert sentence in text
@@ -326,13 +330,13 @@ def test_fit_and_its_page_count_short_lists_out_loud(root, tmp_path):
     valid = rs.io.read_letor(fold / "vali.txt")
     alone = short_lists(rs.evaluate(np.zeros(valid.n_docs), valid, "ndcg@10"))
     assert json.loads(run(*command, "--set", "cv=0", "--json").stdout)["uncounted"] == alone != sentence
-    assert "as 0" not in words(*command, "--profile", "standard")
-    assert "; standard profile)." in words(
+    assert "as 0" not in output_of(*command, "--profile", "standard")
+    assert "; standard profile)." in output_of(
         "fit", root / "plain" / "train.txt", *QUICK, "-o", tmp_path / "m.json"
     )
 
 
-def test_strength_of_features_goes_by_the_profile_of_the_page(root, tmp_path):
+def test_single_features_are_evaluated_by_the_profile_of_the_page(root, tmp_path):
     for folder, profile in (("TOY/Fold1", "letor"), ("plain", "standard")):
         page, data = tmp_path / "page.html", rs.io.read_letor(root / folder / "train.txt")
         run("fit", root / folder / "train.txt", *QUICK, "-o", tmp_path / "m.json", "--report", page)

@@ -1,4 +1,4 @@
-"""Feature costs: what a set costs, files in every form, the refusals with file and line."""
+"""Feature costs: costs of sets, file formats, refusals with file and line."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ units = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), min_size=1, ma
 
 
 @given(units, st.sets(st.integers(0, 23)))
-def test_the_cost_of_a_set_is_that_of_the_units_it_touches(drawn, chosen):
+def test_the_cost_of_a_set_is_the_sum_over_its_units(units_drawn, chosen):
     names, parts = [], []
-    for cost, size in drawn:
+    for cost, size in units_drawn:
         members = tuple(f"f{len(names) + k}" for k in range(size))
         names += members
         parts.append(CostUnit(f"unit {len(parts)}", float(cost), members))
@@ -71,19 +71,19 @@ def test_the_cost_of_a_set_is_that_of_the_units_it_touches(drawn, chosen):
         ("no_suffix", json.dumps(GROUPED)),
     ],
 )
-def test_every_form_of_file_says_the_same(put, name, text):
+def test_every_file_format_has_the_same_content(put, name, text):
     assert read_costs(put(name, text)).to_dict() == make_costs(GROUPED).to_dict()
 
 
-def test_what_is_written_is_read_again(put):
+def test_round_trip_of_costs(put):
     costs = make_costs({**GROUPED, "features": {**GROUPED["features"], "*": 0.5}})
     assert read_costs(put("again.json", json.dumps(costs.to_dict()))) == costs
-    plain = make_costs({"a": 1, "b": 2})
-    assert plain.to_dict() == {"features": {"a": 1.0, "b": 2.0}}
-    assert make_costs(plain.to_dict()) == plain
+    ungrouped = make_costs({"a": 1, "b": 2})
+    assert ungrouped.to_dict() == {"features": {"a": 1.0, "b": 2.0}}
+    assert make_costs(ungrouped.to_dict()) == ungrouped
 
 
-def test_a_star_or_a_default_prices_the_others(put):
+def test_a_star_or_a_default_sets_the_other_costs(put):
     path = put("few.csv", "feature,cost\nprice,2\n*,0.5\n")
     assert read_costs(path).of(["price", "stock", "bm25"]) == 3.0
     path = put("fewer.csv", "feature,cost\nprice,2\n")
@@ -104,7 +104,7 @@ def test_costs_in_python(put):
         as_costs(3, ("a", "b"))
 
 
-def test_one_cost_of_a_group_may_be_written_in_several_ways(put):
+def test_equal_costs_of_a_group_can_be_written_differently(put):
     path = put("group.csv", "feature,cost,group\nbm25,3,title\nphrase,3.0,title\n")
     assert read_costs(path).of(["bm25", "phrase"]) == 3.0
 
@@ -153,7 +153,7 @@ def test_bad_files(put, text, line, word):
     assert word in info.value.reason
 
 
-def test_costs_for_unknown_features_name_the_line_and_the_nearest(put):
+def test_costs_of_unknown_features_name_the_line_and_a_similar_name(put):
     costs = read_costs(put("c.csv", "feature,cost\nbm25,1\nprize,2\n*,0\n"))
     with refused_data("c.csv", 3) as info:
         costs.columns(NAMES)
@@ -169,7 +169,7 @@ def test_files_that_cannot_be_read(put, tmp_path):
         read_costs("latin.csv")
 
 
-def test_a_quoted_name_may_hold_a_line_break(tmp_path):
+def test_a_quoted_name_can_contain_a_line_break(tmp_path):
     (tmp_path / "c.csv").write_text('feature,cost\n"a\nb",1\nc,2\n')
     assert read_costs(tmp_path / "c.csv").to_dict() == {"features": {"a\nb": 1.0, "c": 2.0}}
 

@@ -1,4 +1,4 @@
-"""CSV and TSV files: dialects, what cells become, what is refused and where, what comes back."""
+"""CSV and TSV files: dialects, types of cells, refusals with file and line, round trips."""
 
 import gzip
 import re
@@ -18,7 +18,7 @@ TEXT = 'qid,doc_id,label,bm25,fresh,title\n1,a,2,1.5,true,red shoe\n1,b,0,,false
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """Write a file by a short name."""
+    """Function that writes a file in the temporary folder."""
     monkeypatch.chdir(tmp_path)
 
     def write(content, name="d.csv"):
@@ -51,7 +51,7 @@ def test_decimal_commas_of_semicolon_files(file):
     assert list(data.texts["title"]) == ["a", "b,c"]
 
 
-def test_what_is_missing(file):
+def test_missing_values_in_cells(file):
     cells = ["", "NULL", "null", "NaN", "nan", "NA", "N/A", " "]
     data = read_csv(file("qid,label,x\n" + "".join(f"1,0,{cell}\n" for cell in cells) + "1,1,2\n"))
     assert np.isnan(data.X[:-1]).all()
@@ -65,7 +65,7 @@ def test_a_line_break_in_quotes(file):
         read_csv(file('qid,label,x,title\n1,0,1,"a\nb"\n1,1,many,c\n1,1,2,c\n'))
 
 
-def test_the_row_labels_of_pandas_are_no_feature(file):
+def test_the_pandas_index_column_is_not_a_feature(file):
     assert read_csv(file(",qid,label,x\n0,1,0,5\n1,1,1,6\n")).feature_names == ("x",)
 
 
@@ -84,11 +84,11 @@ def test_spaces_around_names_and_numbers(file):
         (["1.5", "2"], ["1.5", "2"]),
     ],
 )
-def test_query_ids_have_the_kind_that_letor_text_gives_them(file, ids, expected):
+def test_query_ids_have_the_same_type_as_in_letor_text(file, ids, expected):
     assert read_csv(file(f"qid,label,x\n{ids[0]},0,1\n{ids[1]},1,2\n")).qid.tolist() == expected
 
 
-def test_the_name_or_the_header_tells_csv(file):
+def test_csv_is_detected_by_name_or_header(file):
     for name in ("d.csv", "d.TSV", "d.txt", "d"):
         assert rs.read_dataset(file(TEXT, name)).n_docs == 3
     for name in ("d.csv.gz", "d.tsv.gz", "d.gz"):
@@ -108,7 +108,7 @@ def test_the_name_or_the_header_tells_csv(file):
         (b"\x00a,b,c,d\n", False),
     ],
 )
-def test_what_looks_like_a_header(start, header):
+def test_detection_of_headers(start, header):
     assert looks_like_csv(start) == header
 
 
@@ -130,19 +130,19 @@ def test_what_looks_like_a_header(start, header):
         (b"qid,label,x\n1,0,\xff\n", 2, "UTF-8"),
     ],
 )
-def test_what_is_refused(file, content, line, word):
+def test_refusals(file, content, line, word):
     with refused_data("d.csv", line) as info:
         read_csv(file(content))
     assert word in info.value.reason
 
 
-def test_a_text_column_that_is_asked_for_as_a_feature(file):
+def test_a_text_column_cannot_be_a_feature(file):
     with refused_data("d.csv", 2) as info:
         read_csv(file(TEXT), features=["bm25", "title"])
     assert "'title'" in info.value.reason
 
 
-def test_an_ignored_column_may_hold_anything(file):
+def test_ignored_columns_are_not_checked(file):
     assert read_csv(file("qid,label,x,y\n1,0,2,3\n1,0,2,many\n1,1,2,3\n"), ignore="y").feature_names == ("x",)
 
 
@@ -172,7 +172,7 @@ def test_round_trip(tmp_path, name, dtype):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_data_on_disk_are_written_some_rows_at_a_time(tmp_path, monkeypatch):
+def test_data_on_disk_are_written_in_batches(tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.io.frames.CELLS_PER_TABLE", 12)
     data = rs.make_ranking(n_queries=6, n_features=4, n_informative=2, random_state=0)
     stored = rs.io.convert_dataset(data, tmp_path / "d.ranksieve")
@@ -180,7 +180,7 @@ def test_data_on_disk_are_written_some_rows_at_a_time(tmp_path, monkeypatch):
     np.testing.assert_array_equal(read_csv(tmp_path / "d.csv").X, data.X)
 
 
-def test_several_csv_files_do_not_make_one_data_set(file):
+def test_several_csv_files_are_refused(file):
     with refused_data("d.csv, e.csv"):
         rs.io.convert_dataset([file(TEXT), file(TEXT, "e.csv")], "out.ranksieve")
 
@@ -217,7 +217,7 @@ def test_a_blank_first_line_of_costs_signs_and_weights_is_skipped(tmp_path):
     [["$12", "$13.50"], ["12 €", "9 €"], ["5%", "7%"], ['"1,234"', '"2,500"'], ["USD 3", "EUR 4"],
      ["2kg", "3 kg"], ["unknown", "4", "none", "unknown", "unknown"]],
 )  # fmt: skip
-def test_a_column_of_text_that_looks_like_numbers_is_not_left_out_silently(cells, tmp_path):
+def test_leaving_out_a_text_column_like_numbers_causes_a_warning(cells, tmp_path):
     rows = "".join(f"1,{k % 2},{k},{cell},a film of 19{k}\n" for k, cell in enumerate(cells))
     path = tmp_path / "d.csv"
     path.write_text(f"qid,label,stock,price,title\n{rows}", encoding="utf-8")
@@ -235,17 +235,17 @@ def test_a_column_of_text_that_looks_like_numbers_is_not_left_out_silently(cells
     [["red", "blue"], ["2020-01-02", "2021-03-04"], ["p12", "sku-4"], ["10:30", "9:15"], ["v1.2", "v2"],
      ["a 1", "b 2"], ["true", "false"]],
 )  # fmt: skip
-def test_columns_of_words_dates_and_codes_are_texts_without_a_warning(cells, tmp_path):
+def test_words_dates_and_codes_are_texts_without_a_warning(cells, tmp_path):
     rows = "".join(f"1,{k % 2},{k},{cell}\n" for k, cell in enumerate(cells))
     (tmp_path / "d.csv").write_text(f"qid,label,stock,kind\n{rows}")
     assert rs.io.read_csv(tmp_path / "d.csv").feature_names[0] == "stock"
 
 
-def test_fit_names_the_columns_that_it_leaves_out(tmp_path, monkeypatch):
+def test_fit_names_omitted_columns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"{k // 4},{k % 2},{k % 2 + k / 99},${k}\n" for k in range(40))
     Path("d.csv").write_text(f"qid,label,stock,price\n{rows}")
-    told = run("fit", "d.csv", "-o", "m.json")
-    assert "warning: d.csv: " in told.stderr
-    assert "price (such as '$0')" in told.stderr
-    assert "--ignore" in told.stderr
+    result = run("fit", "d.csv", "-o", "m.json")
+    assert "warning: d.csv: " in result.stderr
+    assert "price (such as '$0')" in result.stderr
+    assert "--ignore" in result.stderr

@@ -1,4 +1,4 @@
-"""Dataset: what it takes, keeps and refuses."""
+"""Dataset: accepted and rejected input, selection of rows and columns."""
 
 import datetime
 
@@ -15,9 +15,9 @@ from tests.refusals import refused_data, refused_parameter
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
 
-def test_features_are_selected_by_number_by_name_and_by_mask():
+def test_features_are_selected_by_number_name_or_mask():
     data = Dataset(np.arange(12.0).reshape(4, 3), [1, 0, 1, 0], [1, 1, 2, 2], ["bm25", "price", "age"])
-    for given in (
+    for columns in (
         [2, 0],
         np.array([2, 0]),
         ["age", "bm25"],
@@ -25,7 +25,7 @@ def test_features_are_selected_by_number_by_name_and_by_mask():
         (2, "bm25"),
         np.array(["age", "bm25"]),
     ):
-        chosen = data.select_features(given)
+        chosen = data.select_features(columns)
         assert chosen.feature_names == ("age", "bm25")
         np.testing.assert_array_equal(chosen.X, data.X[:, [2, 0]])
     assert data.select_features("price").feature_names == ("price",)
@@ -35,12 +35,12 @@ def test_features_are_selected_by_number_by_name_and_by_mask():
 
 
 @pytest.mark.parametrize(
-    ("given", "refused"), [(["prize"], "prize"), ([0, 3], 3), ([0.5], 0.5), ([True, False], True)]
+    ("columns", "refused"), [(["prize"], "prize"), ([0, 3], 3), ([0.5], 0.5), ([True, False], True)]
 )
-def test_features_that_cannot_be_selected_are_named(given, refused):
+def test_features_that_cannot_be_selected_are_named(columns, refused):
     data = Dataset(np.arange(12.0).reshape(4, 3), [1, 0, 1, 0], [1, 1, 2, 2], ["bm25", "price", "age"])
     with refused_parameter("columns", refused):
-        data.select_features(given)
+        data.select_features(columns)
 
 
 def test_defaults():
@@ -53,7 +53,7 @@ def test_defaults():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_floats_are_kept(dtype, tmp_path):
+def test_float_types_are_kept(dtype, tmp_path):
     mapped = np.memmap(tmp_path / "X", dtype=dtype, mode="w+", shape=(3, 2))
     data = Dataset(mapped, [1, 0, 2], [1, 1, 1])
     assert data.X.dtype == dtype
@@ -111,7 +111,7 @@ def test_frames(kind):
         (pd.DataFrame(index=[1, 2]), refused_data(), "0 features"),
     ],
 )
-def test_frames_that_hold_no_numbers(frame, refusal, word):
+def test_frames_with_invalid_columns(frame, refusal, word):
     with refusal as info:
         Dataset(frame, np.zeros(len(frame)), np.zeros(len(frame)))
     assert word in info.value.reason
@@ -153,7 +153,7 @@ def column(texts):
 
 
 @pytest.mark.parametrize("form", [list, tuple, np.array, column])
-def test_selected_rows_keep_everything(form):
+def test_selected_rows_keep_all_columns(form):
     data = Dataset(
         X, [1, 0, 2], [7, 8, 7], ["a", "b"], form(["d0", "dé", "d2"]),
         comments=form(["c0", "", "c2"]), truth=np.ones(2), source="here",
@@ -169,7 +169,7 @@ def test_selected_rows_keep_everything(form):
     assert list(data.select_queries(np.array([0])).doc_ids) == ["d0", "d2"]
 
 
-def test_no_rows_chosen():
+def test_empty_selection_of_rows_is_refused():
     with refused_parameter("rows"):
         Dataset(X, [1, 0, 2], [7, 8, 7]).select_rows(np.zeros(3, dtype=bool))
 
@@ -192,7 +192,7 @@ def test_text_column_compares_with_lists():
     assert texts.raw(2) == b"ccc"
 
 
-def test_texts_and_document_weights_stay_with_their_rows():
+def test_texts_and_document_weights_follow_their_rows():
     data = Dataset(
         np.arange(12.0).reshape(4, 3),
         [1, 0, 1, 0],

@@ -1,4 +1,4 @@
-"""describe against counting by hand, dense and sparse."""
+"""describe against brute-force counting, dense and sparse."""
 
 import json
 from importlib import import_module
@@ -61,7 +61,7 @@ def brute_force(X, y, qid):
 
 @examples(200)
 @given(st.data(), st.integers(1, 9), st.integers(1, 5), st.booleans(), st.sampled_from([1, 7, 2**20]))
-def test_figures_are_those_of_counting(data, n, d, contiguous, cells_at_once):
+def test_figures_equal_brute_force(data, n, d, contiguous, cells_at_once):
     X = np.array(data.draw(st.lists(st.lists(cells, min_size=d, max_size=d), min_size=n, max_size=n)))
     y = data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=n, max_size=n))
     qid = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
@@ -87,13 +87,13 @@ def test_explicit_zeros_count_as_zeros():
 
 def test_plain_values_for_json():
     figures = describe(Dataset([[1.0, np.nan], [2.0, 3.0]], [0, 0.5], ["a", "a"]))
-    plain = json.loads(json.dumps(figures.to_dict()))
-    assert plain["label_counts"] == {"0": 1, "0.5": 1}
-    assert plain["missing"] == {"f2": 1}
-    assert plain["n_pairs"] == 1
+    content = json.loads(json.dumps(figures.to_dict()))
+    assert content["label_counts"] == {"0": 1, "0.5": 1}
+    assert content["missing"] == {"f2": 1}
+    assert content["n_pairs"] == 1
 
 
-def test_equal_keys_alone_make_no_duplicates(monkeypatch):
+def test_hash_collisions_are_not_duplicates(monkeypatch):
     monkeypatch.setattr(module, "_row_factors", lambda n: np.zeros(n, dtype=np.uint64))
     figures = describe(Dataset([[1.0, 2.0, 1.0], [1.0, 5.0, 1.0]], [0, 1], [1, 1]))
     assert figures.duplicate_features == (("f1", "f3"),)

@@ -1,4 +1,4 @@
-"""The same bits for the same input, seed and version: on one thread and two, again, and two fits at once."""
+"""Bit-identical results for the same input, seed and version: with two threads, and in concurrent fits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMMANDS = {
 
 
 def bits(ranker, data):
-    """All that a fit learns from data, as bytes: its arrays, and the scores."""
+    """The fitted arrays and the scores, as bytes."""
     learned = {
         name: value for name, value in vars(ranker).items() if name.endswith("_") and "seconds" not in name
     }
@@ -60,8 +60,8 @@ def data():
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_a_fit_has_the_same_bits_again_on_two_threads_and_beside_another(name, data, small_blocks):
-    assert len(split_blocks(data.queries.offsets)) > 2, "one block would be one thread's work"
+def test_fits_are_bit_identical_with_two_threads_and_in_parallel(name, data, small_blocks):
+    assert len(split_blocks(data.queries.offsets)) > 2, "one block would not use two threads"
     defaults = RANKERS[name]().get_params(deep=False)
     few = {parameter: value for parameter, value in FEW_STEPS.items() if parameter in defaults}
 
@@ -69,26 +69,26 @@ def test_a_fit_has_the_same_bits_again_on_two_threads_and_beside_another(name, d
         with use_threads(n_threads):
             return bits(RANKERS[name](**few).fit(data), data)
 
-    expected, found = fitted(1), []
-    threads = [threading.Thread(target=lambda: found.append(fitted(2))) for _ in range(2)]
+    expected, results = fitted(1), []
+    threads = [threading.Thread(target=lambda: results.append(fitted(2))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(expected) > 1
-    assert found == [expected, expected]
+    assert results == [expected, expected]
 
 
-def test_the_frontier_keeps_blas_to_one_thread(two_blas_threads):  # noqa: F811
-    """With two, sums of large matrices come in another order from run to run."""
-    data, seen = rs.make_ranking(8, 3, 1, docs_per_query=(4, 6), random_state=1), set()
-    rs.frontier(data, n_alphas=3, cv=2, progress=lambda done, total: seen.update(blas_threads()))
-    assert seen == {1}
+def test_the_frontier_limits_blas_to_one_thread(two_blas_threads):  # noqa: F811
+    """With two BLAS threads, the order of sums varies between runs."""
+    data, thread_counts = rs.make_ranking(8, 3, 1, docs_per_query=(4, 6), random_state=1), set()
+    rs.frontier(data, n_alphas=3, cv=2, progress=lambda done, total: thread_counts.update(blas_threads()))
+    assert thread_counts == {1}
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """The artefacts of all commands, made here and by a process that differs in what should not matter."""
+def artefacts(tmp_path_factory):
+    """The files of all commands, written here and by a process with other hash seed and thread counts."""
     base = tmp_path_factory.mktemp("twice")
     data = rs.make_ranking(12, 5, 2, docs_per_query=(5, 8), random_state=3)
     rs.io.write_letor(data, base / "train.txt")
@@ -114,8 +114,8 @@ def make_all():
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.full
-def test_what_is_written_has_the_same_bytes_in_another_process(name, written):
-    assert _content(written / "here" / name) == _content(written / "there" / name)
+def test_files_have_the_same_bytes_in_another_process(name, artefacts):
+    assert _content(artefacts / "here" / name) == _content(artefacts / "there" / name)
 
 
 def _content(path: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Distributed data: the same results as in memory, on a real local cluster of worker processes."""
+"""Distributed data: the same results as in memory, on a local cluster of worker processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ranksieve.objective import make_objective
 SAME = {"rtol": 0.0, "atol": 1e-10}
 
 
-def started(n_workers: int = 2) -> LocalCluster:
+def start_cluster(n_workers: int = 2) -> LocalCluster:
     return LocalCluster(
         n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     )
@@ -50,7 +50,7 @@ def started(n_workers: int = 2) -> LocalCluster:
 
 @pytest.fixture(scope="module")
 def client():
-    with started() as cluster, Client(cluster) as client:
+    with start_cluster() as cluster, Client(cluster) as client:
         yield client
 
 
@@ -64,14 +64,14 @@ def part_of(data: rs.Dataset, first: int, last: int) -> rs.Dataset | None:
 
 
 def spread(data: rs.Dataset, cuts, client, shuffle=True, n_parts=None):
-    """The data in pieces between row numbers."""
+    """Distribute the data in pieces between row numbers."""
     cuts = [0, *cuts, data.n_docs]
     pieces = [Piece(f"piece {k}", part_of, (data, a, b)) for k, (a, b) in enumerate(pairwise(cuts))]
     return lay_out(Cluster(client), PieceSource(pieces), shuffle, n_parts or len(pieces))
 
 
 @pytest.fixture(scope="module")
-def parted(data, client):
+def distributed_data(data, client):
     return spread(data, [data.n_docs // 3 + 1], client)
 
 
@@ -85,10 +85,10 @@ def frame_of(data, columns=None):
 
 @pytest.mark.parametrize("loss", ["squared_hinge", CostSensitiveListMLE(5)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_of_parts_are_those_of_the_whole(loss, weighted, data, parted):
+def test_distributed_objective_equals_the_one_in_memory(loss, weighted, data, distributed_data):
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2.0, data.n_queries) if weighted else None
-    here, there = make_objective(data, loss, weight), make_objective(parted, loss, weight)
+    here, there = make_objective(data, loss, weight), make_objective(distributed_data, loss, weight)
     assert there.loss.normaliser == pytest.approx(here.loss.normaliser, rel=1e-14)
     w, v, columns = 0.3 * rng.normal(size=12), rng.normal(size=12), np.array([7, 2, 5])
     a, b = here.evaluate(w), there.evaluate(w)
@@ -116,8 +116,8 @@ def test_sums_of_parts_are_those_of_the_whole(loss, weighted, data, parted):
         np.testing.assert_allclose(remote, own, rtol=1e-12, atol=1e-13)
 
 
-def test_products_and_samples(data, parted):
-    here, there = make_objective(data), make_objective(parted)
+def test_products_and_samples(data, distributed_data):
+    here, there = make_objective(data), make_objective(distributed_data)
     w, v = np.full(12, 0.1), np.arange(12.0)
     product = there.hessian_product(there.evaluate(w), v)
     np.testing.assert_allclose(product, here.hessian_product(here.evaluate(w), v), rtol=1e-12)
@@ -126,21 +126,21 @@ def test_products_and_samples(data, parted):
     np.testing.assert_allclose(there.sample(1000).evaluate(w).value, here.sample(1000).evaluate(w).value)
 
 
-def test_a_step_is_one_round(parted):
-    objective = make_objective(parted)
+def test_an_iteration_takes_one_round_trip(distributed_data):
+    objective = make_objective(distributed_data)
     objective.features.keep(np.array([1, 3]))
-    before = parted.traffic.copy()
+    before = distributed_data.traffic.copy()
     point = objective.evaluate(np.full(12, 0.1))
     objective.gradient(point)
     objective.hessian(point, np.array([3, 1]))
     objective.hessian(objective.evaluate(point.w), np.array([1]))
-    spent = parted.traffic.since(before)
+    spent = distributed_data.traffic.since(before)
     assert (spent.rounds, spent.tasks, spent.messages) == (1, 2, 4)
     assert 0 < spent.sent < 10_000
     assert 0 < spent.received < 10_000
 
 
-def test_scores_are_their_weights():
+def test_arithmetic_of_linear_scores():
     s = LinearScores(np.array([1.0, 2.0]))
     t = np.float64(2.0) * s
     t += s * 0.5
@@ -148,11 +148,11 @@ def test_scores_are_their_weights():
 
 
 @pytest.mark.full
-def test_features_far_from_zero(data, client):
+def test_features_with_large_offsets(data, client):
     X = data.X.copy()
     X[:, 2] += 1e6
     X[:, 5] = 1e7
-    X[data.queries.order[: data.n_docs // 2], 2] = 1e6  # constant in the first part
+    X[data.queries.order[: data.n_docs // 2], 2] = 1e6  # constant within the first part
     far = data.replace_features(X)
     here = rs.sparse_path(far, n_alphas=6)
     there = rs.sparse_path(spread(far, [data.n_docs // 2], client), n_alphas=6)
@@ -164,14 +164,14 @@ def test_features_far_from_zero(data, client):
 
 
 @pytest.mark.full
-def test_path(data, parted):
+def test_path(data, distributed_data):
     weight = np.random.default_rng(3).integers(0, 3, data.n_queries).astype(float)
     for options in (
         {},
         {"query_weight": weight, "must_have": ["f2"]},
         {"penalty": "elastic_net", "l1_ratio": 0.5},
     ):
-        here, there = (rs.sparse_path(one, n_alphas=8, **options) for one in (data, parted))
+        here, there = (rs.sparse_path(one, n_alphas=8, **options) for one in (data, distributed_data))
         np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
         np.testing.assert_allclose(there.gaps, here.gaps, rtol=1e-3, atol=1e-12)
         assert there.converged.all()
@@ -192,13 +192,13 @@ def test_path(data, parted):
     ],
     ids=repr,
 )
-def test_methods(ranker, data, parted):
+def test_methods(ranker, data, distributed_data):
     here = type(ranker)(**ranker.get_params()).fit(data)
-    there = ranker.fit(parted)
+    there = ranker.fit(distributed_data)
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
     assert there.gap_ == pytest.approx(here.gap_, rel=1e-3, abs=1e-11)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-12)
-    np.testing.assert_allclose(there.predict(parted).compute(), here.predict(data), rtol=1e-9)
+    np.testing.assert_allclose(there.predict(distributed_data).compute(), here.predict(data), rtol=1e-9)
 
 
 def test_many_features_by_products(client):
@@ -208,18 +208,20 @@ def test_many_features_by_products(client):
 
 
 @pytest.mark.full
-def test_the_default_ranker(data, parted, client):
+def test_the_default_ranker(data, distributed_data, client):
     valid = rs.make_ranking(12, 12, 4, docs_per_query=(5, 9), random_state=9)
     there_valid = spread(valid, [valid.n_docs // 2], client)
     options = {"max_features": 1, "n_alphas": 5, "refit_on": "all"}
     here = rs.SparseRanker(**options).fit(data, valid=valid)
-    there = rs.SparseRanker(**options).fit(parted, valid=there_valid)
+    there = rs.SparseRanker(**options).fit(distributed_data, valid=there_valid)
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
     np.testing.assert_allclose(there.choice_.coefs, here.choice_.coefs, **SAME)
     np.testing.assert_allclose(there.choice_.validation.values, here.choice_.validation.values, rtol=1e-12)
     assert there.choice_.family.label == here.choice_.family.label
     assert there.preparation_.normalisation.kind == here.preparation_.normalisation.kind
-    np.testing.assert_allclose(there.to_model().predict(parted).compute(), here.predict(data), rtol=1e-9)
+    np.testing.assert_allclose(
+        there.to_model().predict(distributed_data).compute(), here.predict(data), rtol=1e-9
+    )
 
 
 @pytest.mark.full
@@ -252,15 +254,15 @@ def test_indicators_and_weights(data, client):
 
 
 @pytest.mark.full
-def test_large_data_start_from_the_same_sample(data, parted, monkeypatch):
+def test_large_data_start_from_the_same_sample(data, distributed_data, monkeypatch):
     monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_MIN_DOCUMENTS", 100)
     monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_EVERY", 2)
-    here, there = (rs.SparseRankSVM(alpha=0.02).fit(one) for one in (data, parted))
+    here, there = (rs.SparseRankSVM(alpha=0.02).fit(one) for one in (data, distributed_data))
     np.testing.assert_allclose(there.coef_, here.coef_, **SAME)
     assert there.n_iter_ == here.n_iter_
 
 
-def test_others_say_what_works(parted):
+def test_unsupported_methods_and_losses_are_refused(distributed_data):
     for learner in (
         rs.baselines.RankBoost(),
         rs.FSMRank(),
@@ -268,42 +270,42 @@ def test_others_say_what_works(parted):
         rs.baselines.LambdaMART(),
     ):
         with refused_data() as info:
-            learner.fit(parted)
+            learner.fit(distributed_data)
         assert type(learner).__name__ in info.value.reason
         assert "docs/scale.md" in info.value.reason
     with refused_data() as info:
-        rs.io.write_letor(parted, "nowhere.txt")
+        rs.io.write_letor(distributed_data, "nowhere.txt")
     assert "in memory" in info.value.reason
     with refused_parameter("loss", "listnet"):
-        rs.sparse_path(parted, loss="listnet")
+        rs.sparse_path(distributed_data, loss="listnet")
 
 
 # Measuring and describing
 
 
-def test_evaluate(data, parted):
+def test_evaluate(data, distributed_data):
     model = rs.SparseRankSVM(alpha=0.02).fit(data)
     metrics = ["ndcg@10", "map", "mrr"]
     here = rs.evaluate(model.predict(data), data, metrics, profile="letor")
-    for scores in (model, model.to_model(), model.predict(parted), model.predict(data)):
-        there = rs.evaluate(scores, parted, metrics, profile="letor")
+    for scores in (model, model.to_model(), model.predict(distributed_data), model.predict(data)):
+        there = rs.evaluate(scores, distributed_data, metrics, profile="letor")
         for name in here.mean:
             np.testing.assert_array_equal(there.per_query[name], here.per_query[name])
         assert there.too_short == here.too_short
         np.testing.assert_array_equal(there.query_ids, here.query_ids)
-    assert model.score(parted) == pytest.approx(model.score(data), rel=1e-14)
+    assert model.score(distributed_data) == pytest.approx(model.score(data), rel=1e-14)
     with refused_parameter("scores") as info:
-        rs.evaluate(np.zeros(3), parted)
+        rs.evaluate(np.zeros(3), distributed_data)
     assert "(3,)" in info.value.reason
     with refused_parameter("scores") as info:
-        rs.evaluate(da.zeros(data.n_docs, chunks=data.n_docs // 3 + 1), parted)
+        rs.evaluate(da.zeros(data.n_docs, chunks=data.n_docs // 3 + 1), distributed_data)
     assert "3 chunks" in info.value.reason
 
 
 def test_describe(data, client):
     X = data.X.copy()
     X[:, 3], X[:, 4], X[:, 6] = X[:, 2], 7.0, X[:, 2]
-    X[: data.n_docs // 2, 6] += 1.0  # equal to column 2 in the second part alone
+    X[: data.n_docs // 2, 6] += 1.0  # equal to column 2 only in the second part
     X[0, 5] = np.nan
     X[:, 7] = np.arange(data.n_docs) < data.n_docs // 2
     odd = data.replace_features(X)
@@ -317,11 +319,15 @@ def test_describe(data, client):
 def test_data_frames(data, client):
     table = frame_of(data)
     frame = dd.from_pandas(table, npartitions=3, sort=False)
-    made = rs.distribute(frame, client=client)
-    assert (made.n_docs, made.n_queries, made.n_features) == (data.n_docs, data.n_queries, data.n_features)
-    assert "60 queries" in repr(made)
+    distributed = rs.distribute(frame, client=client)
+    assert (distributed.n_docs, distributed.n_queries, distributed.n_features) == (
+        data.n_docs,
+        data.n_queries,
+        data.n_features,
+    )
+    assert "60 queries" in repr(distributed)
     model = rs.RankSVM().fit(data).to_model()
-    scores = model.predict(made)
+    scores = model.predict(distributed)
     assert scores.npartitions == 3
     expected = pd.Series(model.predict(data), index=table.index)
     pd.testing.assert_series_equal(scores.compute(), expected, check_names=False)
@@ -340,13 +346,16 @@ def test_data_frames(data, client):
 
 def test_queries_across_partitions(data, client):
     shuffled = data.select_rows(np.random.default_rng(5).permutation(data.n_docs))
-    made = spread(shuffled, [100, 130, 300], client)
-    here, there = (rs.sparse_path(one, n_alphas=5) for one in (shuffled, made))
+    distributed = spread(shuffled, [100, 130, 300], client)
+    here, there = (rs.sparse_path(one, n_alphas=5) for one in (shuffled, distributed))
     np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
-    np.testing.assert_array_equal(made.query_ids, shuffled.query_ids)
+    np.testing.assert_array_equal(distributed.query_ids, shuffled.query_ids)
     model = rs.RankSVM().fit(shuffled)
-    np.testing.assert_allclose(model.predict(made).compute(), model.predict(shuffled), rtol=1e-12)
-    here, there = rs.evaluate(model.predict(shuffled), shuffled), rs.evaluate(model.predict(made), made)
+    np.testing.assert_allclose(model.predict(distributed).compute(), model.predict(shuffled), rtol=1e-12)
+    here, there = (
+        rs.evaluate(model.predict(shuffled), shuffled),
+        rs.evaluate(model.predict(distributed), distributed),
+    )
     np.testing.assert_array_equal(there.per_query["map"], here.per_query["map"])
     with refused_data() as info:
         spread(shuffled, [100, 130, 300], client, shuffle=False)
@@ -361,17 +370,20 @@ def test_parts_without_pairs_and_empty_partitions(data, client):
     cuts = data.queries.offsets[[15, 30]].tolist()
     y[cuts[0] : cuts[1]] = 1.0
     flat = rs.Dataset(data.X, y, data.qid)
-    made = spread(flat, [cuts[0], cuts[0], cuts[1], cuts[1]], client)
-    assert made.n_parts == 3
+    distributed = spread(flat, [cuts[0], cuts[0], cuts[1], cuts[1]], client)
+    assert distributed.n_parts == 3
     for fit in (
         lambda one: rs.sparse_path(one, n_alphas=5).coefs,
         lambda one: rs.SparseListMLE(alpha=0.05, solver="newton").fit(one).coef_,
     ):
-        np.testing.assert_allclose(fit(made), fit(flat), **SAME)
+        np.testing.assert_allclose(fit(distributed), fit(flat), **SAME)
     model = rs.RankSVM().fit(flat)
-    assert model.predict(made).chunks[0] == tuple(np.diff([0, *cuts, data.n_docs]))
-    assert rs.evaluate(model.predict(made), made).mean == rs.evaluate(model.predict(flat), flat).mean
-    np.testing.assert_allclose(model.predict(made).compute(), model.predict(flat), rtol=1e-12)
+    assert model.predict(distributed).chunks[0] == tuple(np.diff([0, *cuts, data.n_docs]))
+    assert (
+        rs.evaluate(model.predict(distributed), distributed).mean
+        == rs.evaluate(model.predict(flat), flat).mean
+    )
+    np.testing.assert_allclose(model.predict(distributed).compute(), model.predict(flat), rtol=1e-12)
     same = rs.Dataset(data.X, np.ones(data.n_docs), data.qid)
     with refused_data() as info:
         rs.sparse_path(spread(same, [cuts[0]], client))
@@ -383,8 +395,8 @@ def test_parts_without_pairs_and_empty_partitions(data, client):
 
 def test_arrays(data, client):
     X = da.from_array(data.X, chunks=(200, 5))
-    made = rs.distribute(X, y=da.from_array(data.y, chunks=90), qid=data.qid, client=client)
-    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
+    distributed = rs.distribute(X, y=da.from_array(data.y, chunks=90), qid=data.qid, client=client)
+    np.testing.assert_allclose(rs.RankSVM().fit(distributed).coef_, rs.RankSVM().fit(data).coef_, **SAME)
     with refused_parameter("qid"):
         rs.distribute(X, y=data.y, client=client)
     with refused_parameter("y") as info:
@@ -403,9 +415,9 @@ def test_parquet_files(data, client, tmp_path):
     expected = rs.Dataset(X, data.y, data.qid)
     coefs = rs.RankSVM().fit(expected).coef_
     for source in ([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path, str(tmp_path / "*.parquet")):
-        made = rs.distribute(source, client=client)
-        assert made.feature_names == data.feature_names
-        np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, coefs, **SAME)
+        distributed = rs.distribute(source, client=client)
+        assert distributed.feature_names == data.feature_names
+        np.testing.assert_allclose(rs.RankSVM().fit(distributed).coef_, coefs, **SAME)
     split = rs.distribute(tmp_path / "a.parquet", client=client, n_parts=3)
     assert split.n_parts == 3
     whole = rs.read_dataset(tmp_path / "a.parquet")
@@ -427,17 +439,17 @@ def test_parquet_files(data, client, tmp_path):
 def test_a_data_set_on_disk_is_read_by_the_workers(data, client, tmp_path):
     X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, data.X.shape)
     X[:] = data.X
-    made = rs.distribute(rs.Dataset(X, data.y, data.qid, data.feature_names), client=client, n_parts=3)
-    assert made.n_parts == 3
-    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
+    distributed = rs.distribute(rs.Dataset(X, data.y, data.qid, data.feature_names), client=client, n_parts=3)
+    assert distributed.n_parts == 3
+    np.testing.assert_allclose(rs.RankSVM().fit(distributed).coef_, rs.RankSVM().fit(data).coef_, **SAME)
 
 
 def test_a_folder_is_read_by_the_workers(data, client, tmp_path):
     rs.io.convert_dataset(data, tmp_path / "data.ranksieve")
-    made = rs.distribute(tmp_path / "data.ranksieve", client=client, n_parts=3)
-    assert made.n_parts == 3
-    np.testing.assert_array_equal(made.query_ids, data.query_ids)
-    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, rs.RankSVM().fit(data).coef_, **SAME)
+    distributed = rs.distribute(tmp_path / "data.ranksieve", client=client, n_parts=3)
+    assert distributed.n_parts == 3
+    np.testing.assert_array_equal(distributed.query_ids, data.query_ids)
+    np.testing.assert_allclose(rs.RankSVM().fit(distributed).coef_, rs.RankSVM().fit(data).coef_, **SAME)
 
 
 def test_columns_of_other_kinds(data, client):
@@ -450,13 +462,13 @@ def test_columns_of_other_kinds(data, client):
     def lacking(k):
         return mixed(k) if k == 0 else mixed(k).select_features(np.arange(11))
 
-    made = lay_out(
+    distributed = lay_out(
         Cluster(client), PieceSource([Piece(f"piece {k}", mixed, (k,)) for k in range(2)]), True, 2
     )
-    assert (made.feature_names, "float64" in repr(made)) == (data.feature_names, True)
-    both = np.vstack([data.X[:100].astype(np.float32), data.X[100:200]])
-    expected = rs.RankSVM().fit(rs.Dataset(both, data.y[:200], data.qid[:200]))
-    np.testing.assert_allclose(rs.RankSVM().fit(made).coef_, expected.coef_, **SAME)
+    assert (distributed.feature_names, "float64" in repr(distributed)) == (data.feature_names, True)
+    stacked = np.vstack([data.X[:100].astype(np.float32), data.X[100:200]])
+    expected = rs.RankSVM().fit(rs.Dataset(stacked, data.y[:200], data.qid[:200]))
+    np.testing.assert_allclose(rs.RankSVM().fit(distributed).coef_, expected.coef_, **SAME)
     with refused_data("piece 1") as info:
         lay_out(Cluster(client), PieceSource([Piece(f"piece {k}", lacking, (k,)) for k in range(2)]), True, 2)
     assert "f1" in info.value.reason
@@ -466,7 +478,7 @@ def test_columns_of_other_kinds(data, client):
         rs.distribute([], client=client, n_parts=0)
 
 
-def test_faults_in_the_data_name_the_part(data, client):
+def test_errors_in_the_data_name_the_part(data, client):
     X = data.X.copy()
     X[300, 2] = np.inf
     with refused_data("piece 1") as info:
@@ -487,9 +499,9 @@ def test_a_full_disk_is_named(data, client):
 # The cluster
 
 
-def test_what_a_part_can_die_of():
+def test_messages_of_failed_parts():
     worker = SimpleNamespace(address="tcp://10.0.0.7:1234")
-    for error, words in [
+    for error, message in [
         (
             KilledWorker("task", worker, 3),
             r"piece 4: .* tcp://10\.0\.0\.7:1234",
@@ -503,7 +515,7 @@ def test_what_a_part_can_die_of():
         (ClusterError("no space"), "piece 4: no space"),
         (DataError("piece 4", None, "already said"), "^piece 4: already said$"),
     ]:
-        assert re.search(words, str(readable_error(error, "piece 4"))), error
+        assert re.search(message, str(readable_error(error, "piece 4"))), error
 
 
 def test_workers_of_another_version(data, client, monkeypatch):
@@ -528,7 +540,7 @@ def workers_alive(cluster) -> list[int]:
 
 @pytest.mark.full
 def test_a_killed_worker_changes_nothing(data, client):
-    made = spread(data, [data.n_docs // 2], client)
+    distributed = spread(data, [data.n_docs // 2], client)
     here = rs.sparse_path(data, n_alphas=8)
     killed = []
 
@@ -537,7 +549,7 @@ def test_a_killed_worker_changes_nothing(data, client):
             killed.append(workers_alive(client.cluster)[0])
             os.kill(killed[0], signal.SIGKILL)
 
-    there = rs.sparse_path(made, n_alphas=8, progress=kill)
+    there = rs.sparse_path(distributed, n_alphas=8, progress=kill)
     assert killed
     np.testing.assert_allclose(there.coefs, here.coefs, **SAME)
     np.testing.assert_array_equal(there.n_iter, here.n_iter)
@@ -548,11 +560,11 @@ def run(*words):
     return subprocess.Popen([sys.executable, *map(str, words)], stderr=subprocess.PIPE, text=True)
 
 
-def until(what, seconds=60.0):
-    """Wait for something to be true; a test must not depend on how soon."""
+def wait_until(condition, seconds=60.0):
+    """Wait until a condition is true."""
     end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not happen"
+    while not condition():
+        assert time.monotonic() < end, "timeout"
         time.sleep(0.05)
 
 
@@ -572,7 +584,7 @@ def test_a_lost_scheduler_is_reported_in_one_sentence(data, tmp_path):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as scheduler:
         try:
             with Client(scheduler.stdout.readline().strip(), set_as_default=False) as client:
-                made = spread(data, [data.n_docs // 2], client)
+                distributed = spread(data, [data.n_docs // 2], client)
 
                 def stop(done: int, total: int) -> None:
                     if done == 2:
@@ -580,7 +592,7 @@ def test_a_lost_scheduler_is_reported_in_one_sentence(data, tmp_path):
                         scheduler.wait()
 
                 with pytest.raises(ClusterError, match="is lost"):
-                    rs.sparse_path(made, n_alphas=8, progress=stop)
+                    rs.sparse_path(distributed, n_alphas=8, progress=stop)
         finally:
             scheduler.kill()
 
@@ -588,8 +600,8 @@ def test_a_lost_scheduler_is_reported_in_one_sentence(data, tmp_path):
 # The command line
 
 
-def answer(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -605,27 +617,27 @@ def folder(data, tmp_path_factory):
 @pytest.mark.full
 def test_commands(data, client, folder, tmp_path):
     address, options = client.scheduler.address, ["--normalise", "none", "--n-alphas", 6, "-o"]
-    found = answer("path", folder, "--cluster", address, *options, tmp_path / "path.json")
-    assert found.exit_code == 0, found.output
+    path = call("path", folder, "--cluster", address, *options, tmp_path / "path.json")
+    assert path.exit_code == 0, path.output
     coefs = json.loads((tmp_path / "path.json").read_text())["coefs"]
     np.testing.assert_allclose(coefs, rs.sparse_path(data, n_alphas=6).coefs, **SAME)
-    fitted = answer(
+    fitted = call(
         "fit", folder / "*.parquet", "--cluster", address, "--max-features", 4, "--set", "families=['l1']",
         "--set", "n_alphas=6", "-o", tmp_path / "model.json",
     )  # fmt: skip
     assert fitted.exit_code == 0, fitted.output
     here = rs.SparseRanker(4, families=["l1"], n_alphas=6).fit(data)
     np.testing.assert_allclose(rs.load_model(tmp_path / "model.json").coef, here.coef_, **SAME)
-    refused = answer(
+    refused = call(
         "fit", folder, "--cluster", address, "-o", tmp_path / "m.json", "--report", tmp_path / "p.html"
     )
     assert (refused.exit_code, "--report" in refused.stderr) == (2, True)
 
 
 @pytest.mark.full
-def test_an_interrupted_command_leaves_nothing_behind(client, folder):
+def test_an_interrupted_command_releases_its_results(client, folder):
     def others() -> list[int]:
-        """How many results each other client of the scheduler holds or waits for."""
+        """Numbers of results that each other client of the scheduler holds or waits for."""
 
         def find(dask_scheduler):
             return {
@@ -639,19 +651,19 @@ def test_an_interrupted_command_leaves_nothing_behind(client, folder):
         "--n-alphas", 5000,
     ) as command:  # fmt: skip
         try:
-            until(lambda: any(count > 1 for count in others()))
+            wait_until(lambda: any(count > 1 for count in others()))
             command.send_signal(signal.SIGINT)
-            _, words = command.communicate(timeout=60)
+            _, stderr = command.communicate(timeout=60)
         finally:
             command.kill()
-    assert command.returncode == 130, words
-    assert "interrupted" in words
-    until(lambda: not others())
+    assert command.returncode == 130, stderr
+    assert "interrupted" in stderr
+    wait_until(lambda: not others())
 
 
 @pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
 @pytest.mark.full
-def test_parts_carry_weights_of_documents(data, client, tmp_path):
+def test_document_weights(data, client, tmp_path):
     weight = np.random.default_rng(4).choice([0.0, 0.5, 2.0], data.n_docs)
     weighed = rs.Dataset(data.X, data.y, data.qid, data.feature_names, document_weight=weight)
     made = spread(weighed, [data.n_docs // 3 + 1], client)

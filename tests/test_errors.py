@@ -1,4 +1,4 @@
-"""Errors carry facts, and each interface words them once."""
+"""Errors have attributes, and their message is worded for Python or for the command line."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_errors_can_be_sent_to_another_process():
         assert str(again) == str(error)
 
 
-def test_a_caller_that_knows_the_file_adds_it():
+def test_file_and_line_can_be_added_later():
     error = DataError(None, None, "has no label").at("a.txt", 3)
     assert (error.file, error.line) == ("a.txt", 3)
     assert (error.at("b.txt", 7).file, error.at("b.txt", 7).line) == ("b.txt", 3)
 
 
-def test_what_was_being_done_is_noted():
+def test_errors_name_the_current_task():
     def fail():
         with while_doing("fitting"), while_doing("fold 1"):
             raise ParameterError("costs", None, "is needed")
@@ -65,5 +65,5 @@ def test_what_was_being_done_is_noted():
     assert error_sentence(info.value, OPTIONS) == "fitting: fold 1: --costs: is needed"
 
 
-def test_text_in_backticks_that_names_no_parameter_stays():
+def test_other_text_in_backticks_is_kept():
     assert in_python("run `pip install x`") == "run `pip install x`"

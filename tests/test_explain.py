@@ -1,4 +1,4 @@
-"""Explanations: exact sums, names, and what a feature is worth, each against a second computation."""
+"""Explanations: exact sums, names, and losses without features, each against a second computation."""
 
 import math
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_a_pair_adds_up_within_the_stated_rounding(parts, intercept):
     assert pair.difference == math.fsum(part.contribution for part in pair.parts)
     exact = sum(Fraction(w) * (Fraction(a) - Fraction(b)) for w, a, b in parts)
     size = sum(abs(Fraction(part.contribution)) for part in pair.parts)
-    underflow = len(parts) * TINY  # each product may lose this much below the smallest number
+    underflow = len(parts) * TINY  # error of each product by underflow
     assert abs(Fraction(pair.difference) - exact) <= 2 * Fraction(EPS) * size + 2 * Fraction(underflow)
     scores = linear(weights).predict(data)
     terms = sum(abs(w * a) + abs(w * b) for w, a, b in parts)
@@ -101,60 +101,60 @@ def test_contributions_add_up_to_the_scores(shop, kind, sparse):
     data = shop.replace_features(sp.csr_array(shop.X)) if sparse else shop
     scores = model.predict(data)
     for query in shop.queries.ids[:5]:
-        found = rs.explain_query(model, data, query)
+        explanation = rs.explain_query(model, data, query)
         rows = np.flatnonzero(shop.qid == query)
-        assert found.rows.tolist() == rows[np.argsort(-scores[rows], kind="stable")].tolist()
-        np.testing.assert_array_equal(found.scores, scores[found.rows])
+        assert explanation.rows.tolist() == rows[np.argsort(-scores[rows], kind="stable")].tolist()
+        np.testing.assert_array_equal(explanation.scores, scores[explanation.rows])
         np.testing.assert_allclose(
-            found.contributions.sum(axis=1) + found.intercept, found.scores, atol=1e-12
+            explanation.contributions.sum(axis=1) + explanation.intercept, explanation.scores, atol=1e-12
         )
-        np.testing.assert_array_equal(found.labels, shop.y[found.rows])
-        np.testing.assert_array_equal(found.contributions, found.values * model.weights)
-        a, b = found.rows[0], found.rows[-1]
+        np.testing.assert_array_equal(explanation.labels, shop.y[explanation.rows])
+        np.testing.assert_array_equal(explanation.contributions, explanation.values * model.weights)
+        a, b = explanation.rows[0], explanation.rows[-1]
         pair = rs.explain_pair(model, data, int(a), int(b))
         assert pair.difference == pytest.approx(scores[a] - scores[b], abs=1e-12)
 
 
-def test_values_are_those_the_model_sees():
-    """Within the query: x → (x − least)/range, and the missing value takes the least."""
+def test_values_are_the_prepared_ones():
+    """Within the query: x → (x − min)/range; missing values become the minimum."""
     data = rs.Dataset([[2.0], [np.nan], [6.0], [100.0]], [0, 1, 2, 0], ["q", "q", "q", "other"])
     preparation = Preparation(MissingPolicy("query_min"), Normalisation("query_min_max"))
     model = linear([3.0], preparation=preparation)
-    found = rs.explain_query(model, data, "q")
-    assert found.rows.tolist() == [2, 0, 1]
-    assert found.values.tolist() == [[1.0], [0.0], [0.0]]
-    assert found.contributions.tolist() == [[3.0], [0.0], [0.0]]
-    assert found.ranks.tolist() == [1, 2, 3]
+    explanation = rs.explain_query(model, data, "q")
+    assert explanation.rows.tolist() == [2, 0, 1]
+    assert explanation.values.tolist() == [[1.0], [0.0], [0.0]]
+    assert explanation.contributions.tolist() == [[3.0], [0.0], [0.0]]
+    assert explanation.ranks.tolist() == [1, 2, 3]
 
 
-def test_values_are_also_told_as_the_data_have_them():
+def test_original_values_are_reported_too():
     data = rs.Dataset([[20.0], [np.nan], [60.0]], [0, 1, 2], ["q"] * 3, ["price"])
     preparation = Preparation(
         MissingPolicy("column_mean", ("price",), (30.0,)), Normalisation("z", ("price",), (40.0,), (10.0,))
     )
     model = linear([3.0], ["price"], preparation=preparation)
-    found = rs.explain_query(model, data, "q")
-    assert found.rows.tolist() == [2, 1, 0]
-    np.testing.assert_array_equal(found.logged, [[60.0], [np.nan], [20.0]])
-    assert found.filled.tolist() == [[60.0], [30.0], [20.0]]
-    assert found.values.tolist() == [[2.0], [-1.0], [-2.0]]
-    assert found.scaled
-    assert found.to_dict()["logged"] == [[60.0], [None], [20.0]]
+    explanation = rs.explain_query(model, data, "q")
+    assert explanation.rows.tolist() == [2, 1, 0]
+    np.testing.assert_array_equal(explanation.logged, [[60.0], [np.nan], [20.0]])
+    assert explanation.filled.tolist() == [[60.0], [30.0], [20.0]]
+    assert explanation.values.tolist() == [[2.0], [-1.0], [-2.0]]
+    assert explanation.scaled
+    assert explanation.to_dict()["logged"] == [[60.0], [None], [20.0]]
     (part,) = rs.explain_pair(model, data, 1, 0).parts
     assert (part.logged_a, part.filled_a, part.value_a) == (None, 30.0, -1.0)
     assert (part.logged_b, part.filled_b, part.value_b) == (20.0, 20.0, -2.0)
 
 
-def test_an_indicator_is_logged_as_what_it_tells():
+def test_original_values_of_an_indicator():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 3, 60)
     X[y == 2, 0] = np.nan
     data = rs.Dataset(X, y, np.repeat(np.arange(6), 10), ["a", "b"])
     model = rs.FenchelRank(radius=8, missing="indicator").fit(data).to_model()
     assert "a is missing" in model.names
-    found = rs.explain_query(model, data, 0)
-    told = found.logged[:, model.names.index("a is missing")]
-    np.testing.assert_array_equal(told, np.isnan(X[found.rows, 0]).astype(float))
+    explanation = rs.explain_query(model, data, 0)
+    logged = explanation.logged[:, model.names.index("a is missing")]
+    np.testing.assert_array_equal(logged, np.isnan(X[explanation.rows, 0]).astype(float))
 
 
 TOLD = rs.Dataset(
@@ -164,8 +164,8 @@ TOLD = rs.Dataset(
 
 
 def test_texts_of_queries_and_documents():
-    found = rs.explain_query(linear([1.0]), TOLD, 1)
-    assert (found.query_text, found.texts) == ("red shoes", ("A", "B", "C"))
+    explanation = rs.explain_query(linear([1.0]), TOLD, 1)
+    assert (explanation.query_text, explanation.texts) == ("red shoes", ("A", "B", "C"))
     pair = rs.explain_pair(linear([1.0]), TOLD, 4, 3)
     assert (pair.query_text, pair.text_a, pair.text_b) == ("hats", "", "D")
     assert Names(TOLD).query_texts == {1: "red shoes", 2: "hats"}
@@ -183,24 +183,26 @@ def test_worst_queries_are_those_with_the_lowest_metric(shop, model):
     values = rs.evaluate(scores, shop, "ndcg@5", "standard").per_query["ndcg@5"]
     worst = rs.worst_queries(scores, shop, "ndcg@5", 6, profile="standard")
     relevant = [shop.y[shop.qid == query].max() >= 1 for query in shop.queries.ids]
-    assert [one.value for one in worst] == sorted(values[relevant])[:6]
-    for one in worst:
-        rows = np.flatnonzero(shop.qid == one.query)
+    assert [worst_query.value for worst_query in worst] == sorted(values[relevant])[:6]
+    for worst_query in worst:
+        rows = np.flatnonzero(shop.qid == worst_query.query)
         ranked = rows[np.argsort(-scores[rows], kind="stable")]
-        assert one.n_documents == len(rows)
-        assert one.rank == 1 + int(np.argmax(shop.y[ranked] >= 1))
-        assert one.n_relevant == np.count_nonzero(shop.y[rows] >= 1)
+        assert worst_query.n_documents == len(rows)
+        assert worst_query.rank == 1 + int(np.argmax(shop.y[ranked] >= 1))
+        assert worst_query.n_relevant == np.count_nonzero(shop.y[rows] >= 1)
 
 
-def test_a_worst_query_says_why():
+def test_reasons_of_worst_queries():
     first, second = rs.worst_queries(np.array([3.0, 2, 1, 5, 4]), TOLD, "mrr", 5)
     assert (first.query, first.text, first.rank) == (1, "red shoes", 3)
     assert first.why == "its only relevant document is at rank 3 of 3"
     assert (first.document, first.document_text) == ("document 3 of query 1", "C")
     assert (first.first, first.first_text) == ("document 1 of query 1", "A")
     assert second.value == second.rank == 1
-    none = rs.Dataset([[1.0], [2.0]], [0, 0], [1, 1])
-    assert rs.worst_queries(np.zeros(2), none) == (), "no ranking serves a query without relevant documents"
+    without_relevant = rs.Dataset([[1.0], [2.0]], [0, 0], [1, 1])
+    assert rs.worst_queries(np.zeros(2), without_relevant) == (), (
+        "a query without relevant documents has no worst ranking"
+    )
 
 
 def test_a_query_as_plain_data(shop, model):
@@ -252,7 +254,7 @@ def test_unknown_names():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_explains_nothing(value):
+def test_values_that_are_not_finite_are_refused(value):
     data = rs.Dataset([[1.0, 2.0], [1.0, value]], [0, 1], [7, 7], doc_ids=["x", "y"])
     fault = f"feature f2 of document y of query 7 is {value}"
     with refused_as(fault):
@@ -289,7 +291,7 @@ TAKES_A_MODEL = {
 
 
 @pytest.mark.parametrize("take", TAKES_A_MODEL.values(), ids=TAKES_A_MODEL)
-def test_a_fitted_ranker_may_be_given_for_its_model(take, shop, tmp_path):
+def test_a_fitted_ranker_is_accepted_as_a_model(take, shop, tmp_path):
     ranker = rs.FenchelRank(radius=4).fit(shop)
     assert take(ranker, shop, tmp_path) == take(ranker.to_model(), shop, tmp_path)
     with pytest.raises(NotFittedError):
@@ -297,7 +299,7 @@ def test_a_fitted_ranker_may_be_given_for_its_model(take, shop, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["explain_query", "make_scorecard", "export_model"])
-def test_rankers_that_are_not_linear_and_pipelines_are_refused_in_one_sentence(name, shop, tmp_path):
+def test_pipelines_and_rankers_that_are_not_linear_are_refused(name, shop, tmp_path):
     take, boosted = TAKES_A_MODEL[name], rs.baselines.RankBoost(n_rounds=3).fit(shop)
     with refused_as("RankBoost is not"):
         take(boosted, shop, tmp_path)
@@ -305,7 +307,7 @@ def test_rankers_that_are_not_linear_and_pipelines_are_refused_in_one_sentence(n
         take(make_pipeline(StandardScaler(), rs.FenchelRank(radius=4)), shop, tmp_path)
 
 
-def test_a_ranker_has_the_card_of_its_model(shop):
+def test_card_text_needs_a_scorecard(shop):
     with refused_parameter("model"):
         rs.card_text(rs.FenchelRank(radius=4).fit(shop))
 
@@ -339,7 +341,7 @@ def test_drops_equal_a_model_without_the_feature(shop, model):
         np.testing.assert_allclose([d.p_randomisation_holm for d in rows], holm(list(p_random.values())))
 
 
-def test_what_a_drop_saves():
+def test_costs_saved_by_a_drop():
     data = rs.make_ranking(n_queries=10, n_features=3, n_informative=2, random_state=0)
     model = linear([1.0, 1.0, 1.0])
     plain = {
@@ -349,7 +351,7 @@ def test_what_a_drop_saves():
     assert plain == {"f1": 1.0, "f2": 2.5, "f3": 0.0}
     groups = {"features": {"f3": 4}, "groups": {"clause": {"cost": 3, "features": ["f1", "f2"]}}}
     saved = {d.feature: d.saved for d in rs.feature_importance(model, data, feature_costs=groups)}
-    alone = {"f1": 0.0, "f2": 0.0, "f3": 4.0}  # a group is paid while one of it is left
+    alone = {"f1": 0.0, "f2": 0.0, "f3": 4.0}  # a group is paid until all its features are dropped
     assert saved == alone | {"clause": 3.0}
     one = linear([1.0, 0.0, 1.0])
     assert {d.feature: d.saved for d in rs.feature_importance(one, data, feature_costs=groups)} == {
@@ -359,7 +361,7 @@ def test_what_a_drop_saves():
         rs.feature_importance(model, data, feature_costs={"f1": 1, "f2": 2})
 
 
-def test_a_group_is_dropped_whole(shop, model):
+def test_a_group_is_dropped_as_a_whole(shop, model):
     first, second, *_ = model.names
     costs = {"features": {"*": 1.0}, "groups": {"clause": {"cost": 3.0, "features": [first, second]}}}
     drops = rs.feature_importance(model, shop, "map", costs, profile="standard")
@@ -372,24 +374,24 @@ def test_a_group_is_dropped_whole(shop, model):
     assert len(drops) == len(model.terms) + 1
 
 
-def test_a_group_with_one_feature_in_use_is_not_tested_twice(shop, model):
+def test_a_group_with_one_feature_in_use_is_tested_once(shop, model):
     costs = {"features": {"*": 1.0}, "groups": {"clause": {"cost": 3.0, "features": [model.names[0]]}}}
     with_group = rs.feature_importance(model, shop, "map", costs, profile="standard")
     alone = {drop.feature: drop for drop in rs.feature_importance(model, shop, "map", profile="standard")}
-    same = [drop for drop in with_group if drop.dropped == (model.names[0],)]
-    assert {drop.group for drop in same} == {True, False}
-    assert {drop.p_t_holm for drop in same} == {alone[model.names[0]].p_t_holm}
+    drops = [drop for drop in with_group if drop.dropped == (model.names[0],)]
+    assert {drop.group for drop in drops} == {True, False}
+    assert {drop.p_t_holm for drop in drops} == {alone[model.names[0]].p_t_holm}
 
 
-def test_refitted_drops_refit_both_sides():
-    """With a copy of the only useful feature, dropping one costs nothing once the other is refitted."""
+def test_drops_with_refit_also_refit_the_full_model():
+    """With a copy of the only useful feature, dropping one loses nothing if the other is refitted."""
     base = rs.make_ranking(n_queries=40, n_features=2, n_informative=1, noise=0.0, random_state=1)
     best = int(np.argmax(np.abs(base.truth)))
     useful = base.X[:, [best]] * np.sign(base.truth[best])
     data = base.replace_features(np.hstack([useful, useful]), ["a", "twin"])
     model = linear([2.0, -1.0], ["a", "twin"])
-    kept = {d.feature: d.loss for d in rs.feature_importance(model, data, "ndcg@10", profile="standard")}
-    assert kept["a"] > 0.1, "the twin alone has a negative weight"
+    losses = {d.feature: d.loss for d in rs.feature_importance(model, data, "ndcg@10", profile="standard")}
+    assert losses["a"] > 0.1, "the twin alone has a negative weight"
     refitted = rs.feature_importance(model, data, "ndcg@10", profile="standard", train=data)
     assert [drop.loss for drop in refitted] == pytest.approx([0.0, 0.0], abs=1e-9)
     assert refitted[0].value > 0.9
@@ -402,7 +404,7 @@ def test_a_refit_of_the_only_feature():
     assert drop.without == zeros.mean["ndcg@10"], "without any feature all documents tie"
 
 
-def test_queries_left_out_of_the_mean():
+def test_profiles_that_skip_queries():
     data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 1, 0], [1, 1, 2])
     profile = replace(PROFILES["standard"], empty="skip")
     (drop,) = rs.feature_importance(linear([1.0]), data, "ndcg", profile=profile)

@@ -1,4 +1,4 @@
-"""Exports beside parity: shifts, numbers, feature sets, names, files and the command line."""
+"""Exports apart from parity of scores: shifts, numbers, feature sets, names, files, the command line."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def test_a_shift_is_rounded_up_to_three_digits(value):
 
 
 @pytest.mark.parametrize("target", LUCENE)
-def test_no_shift_where_no_score_is_negative(target, tmp_path):
+def test_no_shift_without_negative_scores(target, tmp_path):
     result = export_model(weighing(0.5, 2.0), target, tmp_path / "out")
     assert result.notes == ()
     assert "norm" not in json.dumps(content(result, "model.json"))
 
 
 @pytest.mark.parametrize("target", LUCENE)
-def test_a_shift_from_the_model_alone(target, tmp_path):
+def test_a_shift_from_only_the_model(target, tmp_path):
     model = weighing(1.0, 3.0, normalisation=normalisation("z", [4.0, 10.0], [2.0, 5.0]))
     result = export_model(model, target, tmp_path / "out")
     assert result.notes[0].startswith(
@@ -88,7 +88,7 @@ def test_a_shift_from_the_model_alone(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", LUCENE)
-def test_how_low_scores_get_may_need_a_sample(target, tmp_path):
+def test_the_lowest_score_can_need_a_sample(target, tmp_path):
     model, sample = weighing(1.0, -2.0), Dataset([[1.0, 3.0], [5.0, 0.0]], [0, 1], [0, 0])
     with pytest.warns(UserWarning, match="pass documents with sample"):
         assert export_model(model, target, tmp_path / "a").notes == ()
@@ -101,7 +101,7 @@ def test_how_low_scores_get_may_need_a_sample(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", [*LUCENE, "onnx"])
-def test_numbers_that_float32_cannot_hold(target, tmp_path):
+def test_numbers_outside_the_range_of_float32(target, tmp_path):
     with refused_data() as info:
         export_model(weighing(1e39), target, tmp_path / "out")
     assert "weight of f1 is 1e+39" in info.value.reason
@@ -113,7 +113,7 @@ def test_numbers_that_float32_cannot_hold(target, tmp_path):
     assert "scale of f1 is 1e-60" in info.value.reason
 
 
-def test_constants_of_a_graph_that_float32_cannot_hold(tmp_path):
+def test_graph_constants_outside_the_range_of_float32(tmp_path):
     with refused_data() as info:
         export_model(weighing(1.0, intercept=1e39), "onnx", tmp_path / "m.onnx")
     assert "intercept" in info.value.reason
@@ -125,7 +125,7 @@ def test_constants_of_a_graph_that_float32_cannot_hold(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["vespa", "ranklib", *LUCENE])
-def test_no_engine_gets_an_infinite_weight(target, tmp_path):
+def test_infinite_weights_are_never_exported(target, tmp_path):
     model = weighing(1e10, normalisation=normalisation("z", [1.0], [1e-300]))
     names = {"names": {"f1": "bm25(title)"}} if target == "vespa" else {}
     with refused_data() as info:
@@ -134,7 +134,7 @@ def test_no_engine_gets_an_infinite_weight(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
-def test_a_model_of_zero_weights_uses_no_feature(target, tmp_path):
+def test_a_model_with_only_zero_weights_is_refused(target, tmp_path):
     with refused_data() as info:
         export_model(weighing(0.0, 0.0, intercept=-1.0), target, tmp_path / "out")
     assert "no feature" in info.value.reason
@@ -150,8 +150,8 @@ def test_written_numbers_are_float32_in_short_form(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", LUCENE)
-def test_a_range_that_float32_would_lose_is_said_otherwise(target, tmp_path):
-    """1000.1 … 1000.101: the difference of the bounds is 2 % off in float32, the range itself is not."""
+def test_narrow_ranges_are_exported_as_standard_normalisation(target, tmp_path):
+    """1000.1 … 1000.101: in float32 the difference of the bounds is 2 % off, but the stored range is not."""
     narrow = normalisation("min_max", [1000.1, 0.0], [0.001, 8.0])
     X = np.array([[1000.1005, 1.0], [1000.1012, 8.0]], dtype=np.float32)
     model, sample = weighing(0.5, 2.0, normalisation=narrow), Dataset(X, [0, 1], [0, 0])
@@ -165,8 +165,8 @@ def test_a_range_that_float32_would_lose_is_said_otherwise(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", LUCENE)
-def test_ranges_below_zero_are_read_in_order(target, tmp_path):
-    """The plugin's setter for the maximum compares with a minimum just above 0 until told otherwise."""
+def test_order_of_bounds_below_zero(target, tmp_path):
+    """The plugin's setter of the maximum compares it with the minimum, which is just above 0 by default."""
     below = normalisation("min_max", [-9.0, -8.0], [4.0, 2.0])
     sample = Dataset([[-9.0, -8.0]], [0], [0])
     export_model(weighing(1.0, 2.0, normalisation=below), target, tmp_path / "out", sample=sample)
@@ -193,7 +193,7 @@ ES_SET = [es_feature("unused"), es_feature("f2", params=["user"]), es_feature("f
 
 @pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
 @pytest.mark.parametrize(
-    "given",
+    "featureset",
     [
         {"featureset": {"name": "all", "features": ES_SET}},
         {"name": "all", "features": ES_SET},
@@ -201,8 +201,10 @@ ES_SET = [es_feature("unused"), es_feature("f2", params=["user"]), es_feature("f
         ES_SET,
     ],
 )
-def test_the_feature_set_is_trimmed(target, given, tmp_path):
-    result = export_model(weighing(0.5, 2.0), target, tmp_path / "out", featureset=given, name="m", store="s")
+def test_the_feature_set_is_trimmed(target, featureset, tmp_path):
+    result = export_model(
+        weighing(0.5, 2.0), target, tmp_path / "out", featureset=featureset, name="m", store="s"
+    )
     assert content(result, "featureset.json") == {
         "featureset": {"name": "m_features", "features": ES_SET[1:]}
     }
@@ -218,7 +220,7 @@ def test_the_feature_set_is_trimmed(target, given, tmp_path):
     assert "_ltr/s/_featureset/m_features/_createmodel'" in upload
 
 
-def test_without_a_set_the_query_names_the_active_features(tmp_path):
+def test_without_a_feature_set_the_query_names_the_active_features(tmp_path):
     result = export_model(weighing(0.5, 2.0), "elasticsearch", tmp_path / "out")
     assert [file.name for file in result.files] == ["model.json", "query.json"]
     query = content(result, "query.json")["rescore"]["query"]
@@ -227,7 +229,7 @@ def test_without_a_set_the_query_names_the_active_features(tmp_path):
     assert len(result.load) == 2
 
 
-def test_features_that_others_are_computed_from_stay(tmp_path):
+def test_inputs_of_derived_features_are_kept(tmp_path):
     derived = {"name": "f1", "template_language": "derived_expression", "template": "ln(clicks + 1) * half"}
     half = {
         "name": "half",
@@ -236,9 +238,9 @@ def test_features_that_others_are_computed_from_stay(tmp_path):
     }
     features = [es_feature("clicks"), es_feature("other"), es_feature("views"), half, derived]
     result = export_model(weighing(0.5), "elasticsearch", tmp_path / "out", featureset=features)
-    kept = [feature["name"] for feature in content(result, "featureset.json")["featureset"]["features"]]
-    assert kept == ["clicks", "views", "half", "f1"]
-    scores = READERS["elasticsearch"](tmp_path / "out", {n: [4.0] for n in kept})
+    names = [feature["name"] for feature in content(result, "featureset.json")["featureset"]["features"]]
+    assert names == ["clicks", "views", "half", "f1"]
+    scores = READERS["elasticsearch"](tmp_path / "out", {n: [4.0] for n in names})
     np.testing.assert_allclose(scores, [2.0])
 
 
@@ -255,8 +257,8 @@ def test_solr_features_are_trimmed_and_put_in_the_store(tmp_path):
     result = export_model(
         weighing(0.5, 2.0), "solr", tmp_path / "out", featureset=features, store="shop", name="m"
     )
-    written = content(result, "features.json")
-    assert [(f["name"], f["store"]) for f in written] == [("f1", "shop"), ("f2", "shop")]
+    stored = content(result, "features.json")
+    assert [(f["name"], f["store"]) for f in stored] == [("f1", "shop"), ("f2", "shop")]
     rq = content(result, "query.json")["params"]["rq"]
     assert rq == "{!ltr model=m reRankDocs=1000 efi.words='USER_QUERY'}"
     assert content(result, "model.json")["store"] == "shop"
@@ -275,7 +277,7 @@ def test_solr_features_are_trimmed_and_put_in_the_store(tmp_path):
         ([es_feature("f1"), es_feature("f2"), es_feature("f1")], "'f1' twice"),
     ],
 )
-def test_feature_sets_that_do_not_fit(target, features, word, tmp_path):
+def test_unsuitable_feature_sets_are_refused(target, features, word, tmp_path):
     with refused_data() as info:
         export_model(weighing(0.5, 2.0), target, tmp_path / "out", featureset=features)
     assert word in info.value.reason
@@ -286,7 +288,7 @@ def test_feature_sets_that_do_not_fit(target, features, word, tmp_path):
 
 
 @pytest.mark.parametrize("store", ["models", "feature_sets", "Shop", "a b", ""])
-def test_stores_that_elasticsearch_refuses(store, tmp_path):
+def test_invalid_store_names(store, tmp_path):
     with refused_parameter("store", store):
         export_model(weighing(0.5), "elasticsearch", tmp_path / "out", store=store)
 
@@ -301,18 +303,18 @@ def test_stores_that_elasticsearch_refuses(store, tmp_path):
         "nativeRank",
     ],
 )
-def test_vespa_takes_rank_features(name, tmp_path):
+def test_vespa_accepts_rank_features(name, tmp_path):
     export_model(weighing(0.5), "vespa", tmp_path / "out", names={"f1": name})
     np.testing.assert_allclose(READERS["vespa"](tmp_path / "out", {name: [3.0]}), [1.5])
 
 
 @pytest.mark.parametrize("name", ["bm25(title", "bm25 title", "a+b", "bm25(title)}", "1x", "f(a)(b)", "f(#)"])
-def test_vespa_refuses_other_names(name, tmp_path):
+def test_vespa_refuses_invalid_names(name, tmp_path):
     with refused_parameter("names", name):
         export_model(weighing(0.5), "vespa", tmp_path / "out", names={"f1": name})
 
 
-def test_vespa_needs_the_map(tmp_path):
+def test_vespa_needs_names(tmp_path):
     with refused_parameter("names", "f1"):
         export_model(weighing(0.5), "vespa", tmp_path / "out")
 
@@ -325,7 +327,7 @@ def test_vespa_weights_have_different_names(tmp_path):
     np.testing.assert_allclose(scores, [421.0])
 
 
-def test_vespa_weights_of_numbered_names_differ_too(tmp_path):
+def test_vespa_weights_of_numbered_names_have_different_names(tmp_path):
     model = LinearModel((Term("a-b", 0, 1.0), Term("a_b", 1, 2.0), Term("a_b__1", 2, 4.0)), 3)
     names = {"a-b": "bm25(x)", "a_b": "bm25(y)", "a_b__1": "bm25(z)"}
     export_model(model, "vespa", tmp_path / "out", names=names)
@@ -361,7 +363,7 @@ def test_options_that_do_not_apply_are_refused(target, tmp_path):
             export_model(weighing(0.5), target, tmp_path / "out", **{option: everything[option]})
 
 
-def test_unknown_words_get_a_suggestion(tmp_path):
+def test_unknown_targets_and_dtypes_are_refused(tmp_path):
     with refused_parameter("target", "elastic") as info:
         export_model(weighing(0.5), "elastic", tmp_path / "out")
     assert "'elasticsearch'" in info.value.reason
@@ -369,7 +371,7 @@ def test_unknown_words_get_a_suggestion(tmp_path):
         export_model(weighing(0.5), "onnx", tmp_path / "out", dtype="float16")
 
 
-def test_without_onnx_the_cure_is_named(tmp_path, monkeypatch):
+def test_without_onnx_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr("ranksieve.export.onnx_graph.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'pip install "\.\[onnx\]"'):
         export_model(weighing(0.5), "onnx", tmp_path / "m.onnx")
@@ -379,7 +381,7 @@ def test_without_onnx_the_cure_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if not EXPORTS[target].folder])
-def test_single_files_go_where_asked_or_into_a_folder(target, tmp_path):
+def test_single_files_are_written_to_a_path_or_into_a_folder(target, tmp_path):
     (file,) = export_model(weighing(0.5), target, tmp_path / "here").files
     (inside,) = export_model(weighing(0.5), target, tmp_path, name="my_model").files
     assert file == tmp_path / "here"
@@ -387,7 +389,7 @@ def test_single_files_go_where_asked_or_into_a_folder(target, tmp_path):
     assert inside.parent == tmp_path
 
 
-def test_a_failing_write_leaves_whole_files(tmp_path, monkeypatch):
+def test_a_failing_write_leaves_complete_files(tmp_path, monkeypatch):
     old = export_model(weighing(0.5), "elasticsearch", tmp_path / "out").files
     before = {file: file.read_text() for file in old}
     replaced = []
@@ -406,7 +408,7 @@ def test_a_failing_write_leaves_whole_files(tmp_path, monkeypatch):
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["model.json", "query.json"]
 
 
-def test_a_file_in_the_place_of_the_folder(tmp_path):
+def test_a_file_instead_of_the_folder_is_refused(tmp_path):
     (tmp_path / "out").write_text("mine")
     with pytest.raises(NotADirectoryError) as info:
         export_model(weighing(0.5), "solr", tmp_path / "out")
@@ -424,7 +426,7 @@ def test_the_python_module_is_plain_and_quotes_names(tmp_path):
     np.testing.assert_array_equal(READERS["python"](file, {name: [1.0] for name in names}), [10.0])
 
 
-def test_the_python_module_refuses_what_is_missing(tmp_path):
+def test_the_python_module_refuses_missing_values(tmp_path):
     (file,) = export_model(weighing(0.5), "python", tmp_path / "m.py").files
     module: dict[str, object] = {}
     exec(file.read_text(), module)
@@ -441,7 +443,7 @@ def test_the_python_module_refuses_what_is_missing(tmp_path):
 def fitted(tmp_path_factory):
     place = tmp_path_factory.mktemp("fitted")
     data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, random_state=0)
-    data.X[:, 2] = 1.0 - data.X[:, 2]  # f3 counts against a document: scores may be negative
+    data.X[:, 2] = 1.0 - data.X[:, 2]  # a negative weight for f3, so scores can be negative
     write_letor(data, place / "train.txt")
     run("fit", place / "train.txt", "--normalise", "z", "-o", place / "model.json")
     return place, data
@@ -457,7 +459,7 @@ def home(fitted, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("target", EXPORTS)
-def test_the_command_writes_what_the_function_writes(target, home, tmp_path):
+def test_the_command_equals_the_function(target, home, tmp_path):
     if target in HYBRID:
         BY_RANGE.save("model.json")
     model = rs.load_model("model.json")
@@ -465,16 +467,16 @@ def test_the_command_writes_what_the_function_writes(target, home, tmp_path):
     options = ["--engine-names", "names.json"] if target in VESPA else []
     (tmp_path / "names.json").write_text(json.dumps(names))
     options += ["train.txt"] if target in LUCENE else []
-    given = {"names": names} if target in VESPA else {"sample": home} if target in LUCENE else {}
+    arguments = {"names": names} if target in VESPA else {"sample": home} if target in LUCENE else {}
     done = json.loads(
         run("export", "model.json", "--to", target, "-o", "by_command", *options, "--json").stdout
     )
-    ours = export_model(model, target, "by_function", **given)
+    ours = export_model(model, target, "by_function", **arguments)
     assert [Path(file).read_bytes() for file in done["files"]] == [file.read_bytes() for file in ours.files]
     assert done["notes"] == list(ours.notes)
 
 
-def test_the_command_says_what_it_did(home):
+def test_the_command_prints_files_and_notes(home):
     text = run("export", "model.json", "--to", "solr", "-o", "out", "train.txt").stdout
     n = len(rs.load_model("model.json").terms)
     assert f"Wrote out/model.json, out/query.json: {n} features." in text
@@ -487,7 +489,7 @@ def test_the_command_says_what_it_did(home):
     )
 
 
-def test_no_input_is_overwritten(home, tmp_path):
+def test_inputs_are_not_overwritten(home, tmp_path):
     before = (tmp_path / "model.json").read_text()
     for options in (
         ("--to", "elasticsearch", "-o", ".", "train.txt"),
@@ -527,7 +529,7 @@ def test_the_command_refuses_in_one_sentence(home, tmp_path):
     assert refused("export", "list.json", "--to", "json", "-o", "out").facts == ("list.json", None)
 
 
-def test_a_model_that_normalises_within_queries_stays_here(home):
+def test_a_model_that_normalises_within_queries_is_refused(home):
     run("fit", "train.txt", "--normalise", "query_z", "-o", "query.json")
     refusal = refused("export", "query.json", "--to", "elasticsearch", "-o", "out")
     assert refusal.startswith("exporting query.json: ")
@@ -537,7 +539,7 @@ def test_a_model_that_normalises_within_queries_stays_here(home):
     assert rs.load_model("copy.json") == rs.load_model("query.json")
 
 
-def test_nothing_warns_where_nothing_is_wrong(tmp_path):
+def test_exports_of_valid_models_do_not_warn(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for target in EXPORTS:

@@ -1,4 +1,4 @@
-"""Exports that need no plugin: scripts, retrievers, hybrid queries, phases, formulas."""
+"""Exports that do not need a plugin: scripts, retrievers, hybrid queries, phases, formulas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names_for(target):
     return {"names": {"f1": "bm25(a)", "f2": "bm25(b)"}} if target.startswith("vespa") else {}
 
 
-# --- how many documents ----------------------------------------------------------------------------------
+# --- number of documents ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("target", WINDOWED)
@@ -42,12 +42,12 @@ def test_the_window_is_in_the_files(target, tmp_path):
 
 @pytest.mark.parametrize("target", WINDOWED)
 @pytest.mark.parametrize("window", [0, -1, 2.5, True])
-def test_windows_that_hold_no_documents(target, window, tmp_path):
+def test_invalid_windows(target, window, tmp_path):
     with refused_parameter("window", window):
         export_model(model_for(target), target, tmp_path / "out", window=window, **names_for(target))
 
 
-def test_a_small_window_shows_no_more_than_it_holds(tmp_path):
+def test_the_window_limits_the_number_of_results(tmp_path):
     result = export_model(BY_RANGE, "elasticsearch_linear", tmp_path / "out", window=3)
     assert content(result, "ranker.json")["size"] == 3
 
@@ -60,7 +60,7 @@ def source(result):
 
 
 @pytest.mark.parametrize("target", SCRIPTS)
-def test_a_script_for_people_to_read(target, tmp_path):
+def test_scripts_are_readable(target, tmp_path):
     names = {"f1": "_score", "f2": "log1p(clicks)", "f3": "price"}
     missing = MissingPolicy("column_mean", ("f1", "f2", "f3"), (0.0, 1.5, 20.0))
     model = weighing(0.5, 2.0, -0.25, intercept=-1.0, missing=missing)
@@ -80,7 +80,7 @@ def test_a_script_for_people_to_read(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", SCRIPTS)
-def test_an_indicator_is_the_absence_of_the_field(target, tmp_path):
+def test_an_indicator_tests_for_a_missing_field(target, tmp_path):
     missing = MissingPolicy("indicator", ("f1 is missing",), (0.0,), ("f1",))
     terms = (Term("f1 is missing", 0, 0.75),)
     model = LinearModel(terms, 1, preparation=Preparation(missing))
@@ -90,7 +90,7 @@ def test_an_indicator_is_the_absence_of_the_field(target, tmp_path):
     np.testing.assert_allclose(scores, 1 + model.predict(np.array([[3.0], [np.nan]])))
 
 
-def test_positive_scores_keep_the_order_of_all_scores_in_single_precision(tmp_path):
+def test_the_transformation_to_positive_scores_keeps_the_order_in_float32(tmp_path):
     export_model(weighing(1.0), "elasticsearch_script", tmp_path / "out")
     rng = np.random.default_rng(0)
     s = np.sort(
@@ -117,7 +117,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_cannot_leave_their_quotes(name, tmp_path):
+def test_names_are_quoted(name, tmp_path):
     result = export_model(weighing(2.0), "elasticsearch_script", tmp_path / "out", names={"f1": name})
     harmless = export_model(weighing(2.0), "elasticsearch_script", tmp_path / "b", names={"f1": "x"})
     inside = name.removeprefix("log1p(").removesuffix(")") if name.startswith("log1p(") else name
@@ -130,13 +130,13 @@ def test_names_cannot_leave_their_quotes(name, tmp_path):
     assert string_literal(inside) in source(result)
 
 
-def test_the_reader_sees_what_is_no_painless():
+def test_the_reader_refuses_invalid_painless():
     for text in ("return doc['a'b'].value;", "while (true) {}", "return 1", "double s = 1;"):
         with pytest.raises(NotPainless):
             Compiler(text).run({})
 
 
-def test_a_script_beyond_the_size_that_engines_take(tmp_path):
+def test_scripts_beyond_the_size_limit_are_refused(tmp_path):
     terms = tuple(Term("f" * 300 + str(j), j, 1.0) for j in range(120))
     with refused_data() as info:
         export_model(LinearModel(terms, 120), "elasticsearch_script", tmp_path / "out")
@@ -153,7 +153,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("target", HYBRID)
-def test_sub_queries_are_given_by_feature(target, tmp_path):
+def test_sub_queries_by_feature(target, tmp_path):
     first = {"$search": {"text": {"path": "f1"}}} if target == "mongodb" else {"match": {"f1": "{{words}}"}}
     queries = {"unused": first, "f2": QUERIES[target], "f1": first}
     result = export_model(BY_RANGE, target, tmp_path / "out", featureset=queries)
@@ -166,7 +166,7 @@ def test_sub_queries_are_given_by_feature(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", ["elasticsearch_linear", "opensearch_hybrid"])
-def test_the_plugins_feature_set_gives_the_queries(target, tmp_path):
+def test_sub_queries_from_a_feature_set_of_the_plugin(target, tmp_path):
     features = [{"name": f"f{j}", "template": {"match": {f"field_{j}": "{{keywords}}"}}} for j in (2, 1)]
     result = export_model(
         BY_RANGE, target, tmp_path / "out", featureset={"featureset": {"features": features}}
@@ -178,7 +178,7 @@ def test_the_plugins_feature_set_gives_the_queries(target, tmp_path):
 
 @pytest.mark.parametrize("target", HYBRID)
 @pytest.mark.parametrize(
-    ("given", "word"),
+    ("featureset", "word"),
     [
         ({"f1": {"match": {"a": "b"}}}, "no query for f2"),
         ({"f1": "title", "f2": {}}, "'title'"),
@@ -186,15 +186,15 @@ def test_the_plugins_feature_set_gives_the_queries(target, tmp_path):
         ("f1", "must be a list"),
     ],
 )
-def test_queries_that_do_not_fit(target, given, word, tmp_path):
+def test_unsuitable_queries_are_refused(target, featureset, word, tmp_path):
     with refused_data() as info:
-        export_model(BY_RANGE, target, tmp_path / "out", featureset=given)
+        export_model(BY_RANGE, target, tmp_path / "out", featureset=featureset)
     assert word in info.value.reason
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("target", HYBRID)
-def test_what_the_search_does_to_documents_is_said(target, tmp_path):
+def test_notes_describe_the_search(target, tmp_path):
     notes = export_model(BY_RANGE, target, tmp_path / "out", window=50).notes
     assert notes[0] == (
         "Each sub-query returns its top 50 documents; their minimum and maximum scale its scores, and a "
@@ -204,7 +204,7 @@ def test_what_the_search_does_to_documents_is_said(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", HYBRID)
-def test_features_without_weight_are_no_sub_queries(target, tmp_path):
+def test_features_of_weight_zero_have_no_sub_query(target, tmp_path):
     model = weighing(0.5, 0.0, 2.0, normalisation=Normalisation("query_min_max"))
     export_model(model, target, tmp_path / "out")
     READERS[target](tmp_path / "out", {"f1": [1.0, 2.0], "f3": [2.0, 3.0]})
@@ -220,7 +220,7 @@ def test_an_indicator_cannot_be_a_sub_query(target, tmp_path):
     assert "whether f1 is missing" in info.value.reason
 
 
-def test_opensearch_takes_five_sub_queries(tmp_path):
+def test_opensearch_supports_at_most_five_sub_queries(tmp_path):
     by_range = Normalisation("query_min_max")
     export_model(weighing(*[1.0] * 5, normalisation=by_range), "opensearch_hybrid", tmp_path / "five")
     with refused_data() as info:
@@ -228,7 +228,7 @@ def test_opensearch_takes_five_sub_queries(tmp_path):
     assert "6 features" in info.value.reason
 
 
-def test_opensearch_gets_weights_that_sum_to_one(tmp_path):
+def test_opensearch_weights_sum_to_one(tmp_path):
     model = weighing(0.3, 0.7, 41.0, normalisation=Normalisation("query_min_max"))
     result = export_model(model, "opensearch_hybrid", tmp_path / "out", name="products")
     (processor,) = content(result, "pipeline.json")["phase_results_processors"]
@@ -238,7 +238,7 @@ def test_opensearch_gets_weights_that_sum_to_one(tmp_path):
     assert "search_pipeline=products" in result.load[1]
 
 
-def test_mongodb_names_its_pipelines_apart(tmp_path):
+def test_names_of_mongodb_pipelines_are_unique(tmp_path):
     names = {"f1": "a.b", "f2": "a$b"}
     result = export_model(BY_RANGE, "mongodb", tmp_path / "out", names=names)
     pipelines = content(result, "pipeline.json")[0]["$scoreFusion"]["input"]["pipelines"]
@@ -246,7 +246,7 @@ def test_mongodb_names_its_pipelines_apart(tmp_path):
     assert pipelines["a_b__1"][0]["$search"]["text"]["path"] == "a.b"
 
 
-def test_mongodb_refuses_what_is_no_stage(tmp_path):
+def test_mongodb_needs_pipeline_stages(tmp_path):
     queries = {"f1": {"match": {"a": "b"}}, "f2": [{"$search": {}}]}
     with refused_data() as info:
         export_model(BY_RANGE, "mongodb", tmp_path / "out", featureset=queries)
@@ -269,7 +269,7 @@ def test_vespa_normalises_in_the_global_phase(tmp_path):
     )
 
 
-def test_vespa_scores_again_in_the_second_phase(tmp_path):
+def test_vespa_second_phase(tmp_path):
     names = {"f1": "bm25(title)"}
     text = (
         export_model(weighing(0.5), "vespa_second_phase", tmp_path / "out", names=names).files[0].read_text()
@@ -278,7 +278,7 @@ def test_vespa_scores_again_in_the_second_phase(tmp_path):
     assert "first-phase" not in text
 
 
-def test_qdrant_takes_scores_and_payload(tmp_path):
+def test_qdrant_with_scores_and_payload(tmp_path):
     names = {"f1": "$score[1]", "f2": 'shop."clicks per day"', "f3": "$score"}
     model = weighing(
         0.5, -2.0, 1.0, missing=MissingPolicy("column_mean", ("f1", "f2", "f3"), (0.0, 7.0, 0.0))
@@ -291,7 +291,7 @@ def test_qdrant_takes_scores_and_payload(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["$scores", "$score[x]", "a b", "a..b", '"a', "a.$score[0]"])
-def test_qdrant_refuses_other_names(name, tmp_path):
+def test_qdrant_refuses_invalid_names(name, tmp_path):
     with refused_parameter("names", name):
         export_model(weighing(1.0), "qdrant", tmp_path / "out", names={"f1": name})
 
@@ -299,7 +299,7 @@ def test_qdrant_refuses_other_names(name, tmp_path):
 # --- command line ----------------------------------------------------------------------------------------
 
 
-def test_the_command_takes_queries_and_window(tmp_path, monkeypatch):
+def test_the_command_with_queries_and_window(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     BY_RANGE.save("model.json")
     queries = {f"f{j}": {"match": {f"field_{j}": "{{words}}"}} for j in (1, 2)}

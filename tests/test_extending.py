@@ -1,6 +1,6 @@
-"""Adding a loss, penalty, solver, method, metric, exporter or file format: one file, one line in a table.
+"""Adding a loss, penalty, solver, method, metric, exporter or file format: one class and one line in a table.
 
-Each toy is defined here and entered into its table; everything else must find it there.
+Each example is defined here and added to its table; everything else must work with it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run(*words):
 
 
 class HalfMargin:
-    """The squared hinge with margin ½: scores count twice."""
+    """The squared hinge with margin ½, i.e. of doubled scores."""
 
     name = "half_margin"
 
@@ -103,18 +103,18 @@ def test_a_penalty(data, monkeypatch):
 
 
 def halved(task, path):
-    """The models of the path with half their weights: they rank alike."""
+    """The models of the path with halved weights, which rank the same."""
     candidates = [replace(one, coef=one.coef / 2, fold_coefs=one.fold_coefs / 2) for one in path.candidates]
     return replace(path, label="halved", candidates=candidates, validation=None)
 
 
 def test_a_family(data, monkeypatch):
     monkeypatch.setitem(FAMILIES, "halved", halved)
-    plain = rs.SparseRanker(families=["l1"], n_alphas=8).fit(data)
+    without = rs.SparseRanker(families=["l1"], n_alphas=8).fit(data)
     fitted = rs.SparseRanker(families=["halved"], n_alphas=8).fit(data)
     assert fitted.choice_.family.label == "halved"
-    np.testing.assert_allclose(fitted.coef_, plain.coef_ / 2)
-    assert fitted.choice_.confidence.mean == plain.choice_.confidence.mean
+    np.testing.assert_allclose(fitted.coef_, without.coef_ / 2)
+    assert fitted.choice_.confidence.mean == without.choice_.confidence.mean
     with refused_parameter("families", "halfed") as info:
         rs.SparseRanker(families=["halfed"]).fit(data)
     assert "'halved'" in info.value.reason
@@ -125,7 +125,7 @@ def test_a_family(data, monkeypatch):
 
 @dataclass(frozen=True)
 class CoordinateDescent(Solver):
-    """One coordinate after another, by the curvature of each."""
+    """Cyclic coordinate descent with Newton steps."""
 
     max_iter: int = 2000
     name: ClassVar[str] = "coordinate_descent"
@@ -145,10 +145,10 @@ class CoordinateDescent(Solver):
 def test_a_solver(data, monkeypatch):
     monkeypatch.setitem(SOLVERS, "coordinate_descent", CoordinateDescent)
     problem = Problem(make_objective(data), PENALTIES["l1"](0.02))
-    seen = []
-    result = SOLVERS["coordinate_descent"]().solve(problem, callback=lambda n, *rest: seen.append(n))
+    iterations = []
+    result = SOLVERS["coordinate_descent"]().solve(problem, callback=lambda n, *rest: iterations.append(n))
     assert result.converged
-    assert seen == list(range(result.n_iter + 1))
+    assert iterations == list(range(result.n_iter + 1))
     np.testing.assert_allclose(result.objective, ProxNewton().solve(problem).objective, rtol=2e-6)
     with pytest.raises(ValueError, match="coordinate_descent"):
         CoordinateDescent().solve(Problem(make_objective(data), PENALTIES["l1_ball"]()))
@@ -159,7 +159,7 @@ def test_a_solver(data, monkeypatch):
 
 @dataclass(eq=False, repr=False)
 class ToyRank(Ranker):
-    """The squared hinge with ℓ1 by the solver above."""
+    """The squared hinge with ℓ1, minimised by the solver above."""
 
     alpha: Positive = 0.05
     tol: Positive = 1e-4
@@ -200,7 +200,7 @@ def test_a_method(data, monkeypatch, tmp_path):
 
 
 def first_is_relevant(ranked, k, profile):
-    """1 if the first document is relevant."""
+    """1 if the first document is relevant, otherwise 0."""
     return ranked.relevant(profile)[ranked.judged.queries.offsets[:-1]]
 
 
@@ -262,7 +262,7 @@ def test_a_file_format(data, monkeypatch, tmp_path):
     assert out.exit_code == 0, out.output
 
 
-def test_lists_read_the_tables(monkeypatch):
+def test_commands_list_the_tables(monkeypatch):
     monkeypatch.setitem(METHODS, "toy", Method("Toy"))
     monkeypatch.setitem(EXPORTS, "lines", Target(as_lines, frozenset()))
     text = run("export", "model.json", "--to", "?", "-o", "out").output

@@ -1,4 +1,4 @@
-"""Commands on machines that fail: full disks, closed streams, signals, links in circles, no cache."""
+"""Commands under system faults: full disks, closed streams, signals, circular links, no cache."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory) -> Path:
-    """Small data, a model, its scores and a folder of results."""
+    """Small data, two models and a folder of results."""
     folder = tmp_path_factory.mktemp("faults")
     data = rs.make_ranking(n_queries=12, n_features=5, n_informative=2, random_state=1)
     rs.io.write_letor(data, folder / "d.txt")
@@ -63,7 +63,7 @@ def test_help_to_a_full_device(arguments):
 
 
 def with_closed(number, *arguments):
-    """A command that is started with a standard stream closed, as by the shell's ``>&-``."""
+    """Run a command with a standard stream closed, as by the shell's ``>&-``."""
     code = f"import os, sys; os.close({number}); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     command = [sys.executable, "-c", code, "-c", MAIN, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
@@ -71,7 +71,7 @@ def with_closed(number, *arguments):
 
 @posix
 @pytest.mark.parametrize(
-    ("number", "arguments", "code", "said"),
+    ("number", "arguments", "code", "message"),
     [
         (1, ["--help"], 2, CLOSED),
         (
@@ -83,9 +83,9 @@ def with_closed(number, *arguments):
         (2, ["rank"], 2, ""),
     ],
 )
-def test_closed_streams(here, number, arguments, code, said):
+def test_closed_streams(here, number, arguments, code, message):
     done = with_closed(number, *arguments)
-    assert (done.returncode, done.stderr) == (code, said)
+    assert (done.returncode, done.stderr) == (code, message)
 
 
 COMMANDS = [
@@ -108,7 +108,7 @@ def test_every_command_is_tried():
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_reader_that_leaves_early_is_no_failure(here, monkeypatch, capfd, words):
+def test_a_closed_pipe_is_not_an_error(here, monkeypatch, capfd, words):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as pipe, monkeypatch.context() as patch:
@@ -123,7 +123,7 @@ def test_a_reader_that_leaves_early_is_no_failure(here, monkeypatch, capfd, word
 
 
 @posix
-def test_signals_that_the_starter_ignores_stay_ignored():
+def test_signals_ignored_by_the_parent_stay_ignored():
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -141,7 +141,7 @@ def test_signals_that_the_starter_ignores_stay_ignored():
     ("error", "code", "how"),
     [(KeyboardInterrupt(), 130, "interrupted"), (SignalReceived(signal.SIGTERM), 143, "ended by SIGTERM")],
 )
-def test_what_was_written_before_a_signal_stays(here, monkeypatch, error, code, how):
+def test_files_written_before_a_signal_are_kept(here, monkeypatch, error, code, how):
     def stop(*_):
         raise error
 
@@ -160,20 +160,20 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
 @posix
-def test_a_page_that_cannot_be_written_leaves_the_model(here):
+def test_a_page_that_cannot_be_written_keeps_the_model(here):
     arguments = ["fit", "d.txt", "--method", "ranksvm", "-o", "o.json", "--report", "o.html"]
     done = subprocess.run(
         [sys.executable, "-c", SMALL_FILES + MAIN, *arguments],
         capture_output=True, text=True, check=False,
         env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")},
     )  # fmt: skip
-    said = "ranksieve: o.html: cannot write there (File too large)\n"
-    assert (done.returncode, done.stderr) == (2, said)
+    message = "ranksieve: o.html: cannot write there (File too large)\n"
+    assert (done.returncode, done.stderr) == (2, message)
     assert rs.load_model("o.json").method == "RankSVM"
     assert new_files(here) == {"o.json"}
 
 
-def test_a_model_that_cannot_be_written_is_not_claimed(here, monkeypatch):
+def test_a_model_that_cannot_be_written_is_an_error(here, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -211,7 +211,7 @@ def test_a_protected_folder_is_refused_before_any_work(here, monkeypatch, number
         (["fit", "folder", "-o", "o.json"], "folder"),
     ],
 )
-def test_places_that_cannot_be_used(here, words, place):
+def test_unusable_paths_are_refused(here, words, place):
     Path("loop").symlink_to("pool")
     Path("pool").symlink_to("loop")
     Path("folder").mkdir()
@@ -225,19 +225,19 @@ def test_places_that_cannot_be_used(here, words, place):
 
 
 def test_an_installation_where_nothing_can_be_cached(here):
-    """The package in a place, and a home, where numba can make no folder: also for root."""
+    """Package folder and home are places where numba cannot create folders, not even as root."""
     shutil.copytree(Path(rs.__file__).parent, "site/ranksieve", ignore=shutil.ignore_patterns("__pycache__"))
     Path("site/ranksieve/kernels/__pycache__").touch()
     Path("nowhere").touch()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
-    environment = {**kept, "HOME": str(here / "nowhere"), "PYTHONPATH": str(here / "site")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
+    environment = {**variables, "HOME": str(here / "nowhere"), "PYTHONPATH": str(here / "site")}
     done = process("rank", "m.json", "d.txt", env=environment, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"ranksieve: warning: {compiling.NO_CACHE}\n"
     assert done.stdout == run("rank", "m.json", "d.txt").stdout
 
 
-def test_a_full_disk_for_compiled_functions_costs_only_time(monkeypatch):
+def test_a_full_disk_for_compiled_functions_is_not_an_error(monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -248,7 +248,7 @@ def test_a_full_disk_for_compiled_functions_costs_only_time(monkeypatch):
         return 2 * x
 
     assert twice(4) == 8
-    assert twice.stats.cache_path  # it is numba's cache that was asked
+    assert twice.stats.cache_path  # numba's cache was used
 
 
 WITHOUT_POSIX = """

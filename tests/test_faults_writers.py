@@ -1,4 +1,4 @@
-"""Writers that are killed, that are slow, that meet a full disk: what is there afterwards."""
+"""Files after interrupted, concurrent and failing writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ with atomic_write(sys.argv[1]) as file:
 """
 
 
-def hidden_beside(target):
+def hidden_files_of(target):
     return set(target.parent.iterdir()) - {target}
 
 
@@ -32,27 +32,27 @@ def write(target, text):
         file.write(text)
 
 
-def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
+def test_a_killed_writer_leaves_the_old_file_intact(tmp_path):
     target = tmp_path / "model.json"
     target.write_text("old")
     done = subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert target.read_text() == "old"
-    assert all(path.name.startswith(".model.json.") for path in hidden_beside(target))
+    assert all(path.name.startswith(".model.json.") for path in hidden_files_of(target))
     write(target, "new")
     assert target.read_text() == "new"
 
 
-def test_a_writer_at_work_is_left_alone(tmp_path):
+def test_concurrent_writers_do_not_interfere(tmp_path):
     target = tmp_path / "model.json"
     with atomic_write(target) as slow:
         slow.write("slow")
-        (held,) = hidden_beside(target)
+        (hidden,) = hidden_files_of(target)
         write(target, "quick")
-        assert hidden_beside(target) == {held}
+        assert hidden_files_of(target) == {hidden}
         assert target.read_text() == "quick"
     assert target.read_text() == "slow"
-    assert hidden_beside(target) == set()
+    assert hidden_files_of(target) == set()
 
 
 def test_many_writers_of_one_file(tmp_path):
@@ -60,7 +60,7 @@ def test_many_writers_of_one_file(tmp_path):
     with ThreadPoolExecutor(4) as writers:
         list(writers.map(lambda k: write(target, texts[k % 4]), range(80)))
     assert target.read_text() in texts
-    assert hidden_beside(target) == set()
+    assert hidden_files_of(target) == set()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_many_writers_of_one_file(tmp_path):
         (errno.EIO, "cannot write there (Input/output error)"),
     ],
 )
-def test_a_disk_that_fails_at_the_end_is_told_with_the_file(tmp_path, monkeypatch, number, words):
+def test_disk_errors_at_the_end_name_the_file(tmp_path, monkeypatch, number, words):
     def fail(_):
         raise OSError(number, os.strerror(number))
 
@@ -83,7 +83,7 @@ def test_a_disk_that_fails_at_the_end_is_told_with_the_file(tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_in_the_midst_is_told_with_the_file(tmp_path):
+def test_a_full_disk_while_writing_names_the_file(tmp_path):
     def fill():
         with atomic_write(tmp_path / "file"):
             raise OSError(errno.ENOSPC, "No space left on device")

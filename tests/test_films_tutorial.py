@@ -1,4 +1,4 @@
-"""The commands of docs/films.md run where the film data are, and say what the page says."""
+"""The commands of docs/films.md run on the film data and print the output on the page."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ MOST_COMMANDS = 12
 
 
 def blocks() -> list[tuple[str, str]]:
-    """(command, what the page shows of its output) for each command."""
+    """(command, output on the page) for each command."""
     text = PAGE.read_text(encoding="utf-8")
-    found = re.findall(r"^```console\n\$ (ranksieve .*?)```(?:\n+```\n(.*?)```)?", text, flags=re.S | re.M)
-    return [(command.replace("\\\n", " "), shown) for command, shown in found]
+    matches = re.findall(r"^```console\n\$ (ranksieve .*?)```(?:\n+```\n(.*?)```)?", text, flags=re.S | re.M)
+    return [(command.replace("\\\n", " "), shown) for command, shown in matches]
 
 
-def test_the_page_has_few_commands():
+def test_the_number_of_commands_on_the_page():
     assert 8 <= len(blocks()) <= MOST_COMMANDS
 
 
 @pytest.mark.letor
-def test_every_command_says_what_the_page_shows(letor_root, tmp_path, monkeypatch):
+def test_every_command_prints_the_output_on_the_page(letor_root, tmp_path, monkeypatch):
     films = letor_root / "films"
     if not (films / FILES[0]).exists():
         pytest.skip(f"no film data at {films} (set RANKSIEVE_LETOR)")
@@ -38,9 +38,9 @@ def test_every_command_says_what_the_page_shows(letor_root, tmp_path, monkeypatc
         (tmp_path / name).symlink_to(films / name)
     monkeypatch.chdir(tmp_path)
     for command, shown in blocks():
-        told = CliRunner().invoke(app, shlex.split(command)[1:])
-        assert told.exit_code == 0, (command, told.stderr)
-        output = _plain(told.output)
+        result = CliRunner().invoke(app, shlex.split(command)[1:])
+        assert result.exit_code == 0, (command, result.stderr)
+        output = _plain(result.output)
         for line in shown.splitlines():
             if line.strip(" …"):
                 assert _plain(line) in output, (command, line)

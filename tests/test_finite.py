@@ -17,7 +17,7 @@ def data_set(X):
 
 
 def wide(bad):
-    """A matrix that would fill half a terabyte; the columns of its rows are out of order."""
+    """A sparse matrix that would be half a terabyte when dense; the columns of rows are not sorted."""
     ends = np.zeros(LATE_ROW + 2, dtype=np.int64)
     ends[1:] = 2
     ends[LATE_ROW:] = 4
@@ -47,7 +47,7 @@ def test_an_infinite_value_of_a_wide_matrix_is_not_written(never_dense, tmp_path
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_rows_come_before_columns(kind):
+def test_rows_are_checked_before_columns(kind):
     X = np.ones((4, 3))
     X[1, 2] = X[2, 0] = np.nan
     with refused_data() as info:
@@ -56,5 +56,5 @@ def test_rows_come_before_columns(kind):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_finite_values_with_an_infinite_sum_are_fine(kind):
+def test_finite_values_with_an_infinite_sum_are_accepted(kind):
     check_finite(data_set(kind(np.full((4, 3), 1e308))))

@@ -1,4 +1,4 @@
-"""Data sets in folders: the same data as in memory, whole or not at all, in bounded memory."""
+"""Data sets in folders: the same data as in memory, atomic writing, bounded memory."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Blocks, batches and chunks so small that a short text has many of each."""
+    """Small blocks, batches and chunks, so that a short text has many of them."""
     monkeypatch.setattr(folder_writer, "MAX_BLOCK_ROWS", 7)
     monkeypatch.setattr(batches, "MAX_BATCH_ROWS", 3)
     monkeypatch.setattr(batches, "CHUNK_BYTES", 90)
 
 
 def grouped(data):
-    """The rows of a data set query by query, as a folder has them."""
+    """The rows of a data set grouped by query, as in a folder."""
     return data.select_rows(data.queries.order)
 
 
 def assert_same(opened, data):
-    """The folder has the rows of the data in memory, bit by bit."""
+    """Assert that the folder has the data in memory, bit for bit."""
     data = grouped(data)
     X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     assert opened.X.dtype == X.dtype
@@ -74,9 +74,9 @@ def assert_same(opened, data):
     np.testing.assert_array_equal(opened.qid, data.qid)
     assert opened.feature_names == data.feature_names
     for name in ("doc_ids", "comments"):
-        kept, expected = getattr(opened, name), getattr(data, name)
-        assert (kept is None) == (expected is None), name
-        assert kept is None or list(kept) == ["" if one is None else str(one) for one in expected], name
+        column, expected = getattr(opened, name), getattr(data, name)
+        assert (column is None) == (expected is None), name
+        assert column is None or list(column) == ["" if one is None else str(one) for one in expected], name
     assert opened.profile == data.profile
     assert fingerprint(opened) == fingerprint(data.replace_features(X))
     starts = opened.X.starts if isinstance(opened.X, DiskMatrix) else []
@@ -86,7 +86,7 @@ def assert_same(opened, data):
 
 
 def letor_text(seed, n=60, text_ids=False, comments=False, nulls=False, growing=False, first=0):
-    """LETOR lines of few queries."""
+    """LETOR text with a few queries."""
     rng, lines = np.random.default_rng(seed), []
     queries = first + np.sort(rng.integers(0, 9, n))
     for row, query in enumerate(queries):
@@ -122,7 +122,7 @@ def test_letor_text_of_any_kind(small_blocks, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_many_files_of_text_make_one_data_set(small_blocks, seed):
+def test_several_text_files_are_concatenated(small_blocks, seed):
     names = [f"part{k}.txt" for k in range(4)]
     for k, name in enumerate(names):
         text = letor_text(
@@ -147,7 +147,7 @@ def test_missing_values(small_blocks, policy):
 
 
 @pytest.mark.parametrize("n_features", [4, 9])
-def test_a_given_number_of_features(small_blocks, n_features):
+def test_a_fixed_number_of_features(small_blocks, n_features):
     Path("a.txt").write_text(letor_text(1))
     opened = rs.io.convert_dataset("a.txt", "out.ranksieve", n_features=n_features)
     assert_same(opened, rs.io.read_letor("a.txt", n_features=n_features))
@@ -168,7 +168,7 @@ def test_one_huge_query(small_blocks):
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="file names are Unicode there")
-def test_a_source_whose_name_is_not_unicode_gives_a_folder_that_opens(here):
+def test_a_source_with_a_non_unicode_name(here):
     Path("old.txt").write_text("1 qid:1 1:1\n0 qid:1 1:0\n")
     odd = Path(os.fsdecode(b"caf\xe9.txt"))
     odd.write_text("1 qid:7 1:3\n0 qid:7 1:2\n")
@@ -178,7 +178,7 @@ def test_a_source_whose_name_is_not_unicode_gives_a_folder_that_opens(here):
     assert json.loads(Path("d.ranksieve/dataset.json").read_text())["source"].endswith(r"caf\udce9.txt")
 
 
-def test_a_name_that_no_header_can_hold_leaves_the_folder_that_is_there(here):
+def test_an_invalid_text_name_keeps_the_existing_folder(here):
     data = random_dataset()
     rs.write_dataset(data, "d.ranksieve")
     texts = {"t\udce9": ["x"] * data.n_docs}
@@ -190,7 +190,7 @@ def test_a_name_that_no_header_can_hold_leaves_the_folder_that_is_there(here):
 
 
 def block_starts(sizes, most):
-    """Where blocks of whole queries begin, and the end: at most so many rows each, or one longer query."""
+    """Boundaries of blocks of whole queries with at most ``most`` rows, or one longer query."""
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     starts, query = [0], 0
     while query < len(sizes):
@@ -199,7 +199,7 @@ def block_starts(sizes, most):
     return np.array(starts)
 
 
-def test_rows_of_a_query_must_be_together_in_a_file():
+def test_rows_of_a_query_must_be_contiguous_in_a_file():
     Path("a.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
     with refused_data("a.txt") as info:
         rs.io.convert_dataset("a.txt", "out.ranksieve")
@@ -295,7 +295,7 @@ def test_many_parquet_files_in_another_order_of_columns(small_blocks):
     assert rs.io.convert_dataset("a.parquet", "out.ranksieve", dtype="float64").X.dtype == np.float64
 
 
-def test_a_pandas_index_is_no_feature(small_blocks):
+def test_a_pandas_index_is_not_a_feature(small_blocks):
     table = frame(1)
     table = table.append_column("__index_level_0__", pa.array(range(40)))
     pq.write_table(table, "a.parquet")
@@ -363,7 +363,7 @@ def test_functions_of_matrices(pair, monkeypatch):
     opened, data = pair
     monkeypatch.setattr("ranksieve.data.matrix.CELLS_AT_ONCE", 40)
     monkeypatch.setattr("ranksieve.data.features.CELLS_AT_ONCE", 40)
-    monkeypatch.setattr(DiskMatrix, "__array__", None)  # nothing may ask for all of it
+    monkeypatch.setattr(DiskMatrix, "__array__", None)  # the whole matrix must not be read
     np.testing.assert_array_equal(list(dense_columns(opened.X)), list(dense_columns(data.X)))
     np.testing.assert_array_equal(missing_per_column(opened.X), missing_per_column(data.X))
     rows, columns = np.array([3, 70, 5]), np.array([1, 3])
@@ -371,14 +371,14 @@ def test_functions_of_matrices(pair, monkeypatch):
     cuts = np.array([0, data.n_queries])
     extremes = [spread_and_largest(one.X, one.queries, cuts) for one in pair]
     np.testing.assert_array_equal(extremes[0], extremes[1])
-    for got, expected in zip(column_blocks(opened.X), column_blocks(data.X), strict=True):
-        np.testing.assert_array_equal(got[1], expected[1])
+    for block, expected in zip(column_blocks(opened.X), column_blocks(data.X), strict=True):
+        np.testing.assert_array_equal(block[1], expected[1])
     check_finite(opened)
     assert fingerprint(opened) == fingerprint(data)
     assert rs.describe(opened) == rs.describe(data)
 
 
-def test_what_is_not_finite_is_named():
+def test_values_that_are_not_finite_are_named():
     data = rs.Dataset([[1.0, 2.0], [np.inf, np.nan]], [0, 1], ["a", "b"])
     opened = rs.io.convert_dataset(data, "out.ranksieve")
     for check in (data, opened):
@@ -403,7 +403,7 @@ def test_a_model_reads_only_its_columns(pair):
 @pytest.mark.parametrize(
     "ranker", [rs.FenchelRank(radius=2), rs.SparseRanker(n_alphas=8, cv=2), rs.baselines.RankBoost()]
 )
-def test_rankers_fit_what_they_fit_in_memory(ranker):
+def test_rankers_have_the_same_scores_as_in_memory(ranker):
     data = rs.make_ranking(n_queries=25, n_features=6, n_informative=2, random_state=2)
     opened = rs.io.convert_dataset(data, "out.ranksieve")
     expected = ranker.fit(data).predict(data)
@@ -417,7 +417,7 @@ def test_back_to_text_and_parquet(pair):
         assert_same(rs.io.convert_dataset(name, "back/"), data)
 
 
-# --- Files that are not sound ------------------------------------------------------------------------------
+# --- Invalid files -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("pair")
@@ -477,7 +477,7 @@ GOOD = letor_text(0, n=30)
         (b"\x1f\x8bnot gzip", None, "corrupt"),
     ],
 )
-def test_bad_text_is_told_and_leaves_nothing(small_blocks, content, line, word):
+def test_invalid_text_is_refused_and_nothing_is_written(small_blocks, content, line, word):
     Path("bad.txt").write_bytes(content)
     with refused_data("bad.txt", line) as info:
         rs.io.convert_dataset("bad.txt", "out.ranksieve", missing="error")
@@ -493,13 +493,13 @@ def test_text_that_is_too_sparse_is_refused():
     assert os.listdir() == ["bad.txt"]
 
 
-def test_dates_are_query_ids():
+def test_dates_can_be_query_ids():
     days = pa.array(np.array(["2024-01-02", "2024-01-02", "2024-01-01"], dtype="datetime64[us]"))
     pq.write_table(pa.table({"qid": days, "label": [0, 1, 2], "x": [1.0, 2.0, 3.0]}), "a.parquet")
     assert_same(rs.io.convert_dataset("a.parquet", "out.ranksieve"), rs.read_dataset("a.parquet"))
 
 
-def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
+def test_invalid_parquet_is_refused_and_nothing_is_written(small_blocks):
     good = frame(1)
     pq.write_table(good, "a.parquet")
 
@@ -546,7 +546,7 @@ def test_bad_parquet_is_told_and_leaves_nothing(small_blocks):
         ("gone.txt", {}, pytest.raises(FileNotFoundError, match=r"gone\.txt: ")),
     ],
 )
-def test_what_is_refused(sources, options, refusal):
+def test_refusals(sources, options, refusal):
     Path("a.txt").write_text(GOOD)
     pq.write_table(frame(1), "a.parquet")
     with refusal:
@@ -554,7 +554,7 @@ def test_what_is_refused(sources, options, refusal):
     assert sorted(os.listdir()) == ["a.parquet", "a.txt"]
 
 
-# --- Whole or not at all -----------------------------------------------------------------------------------
+# --- Atomic writing ----------------------------------------------------------------------------------------
 
 
 def test_other_folders_and_files_are_refused():
@@ -570,7 +570,7 @@ def test_other_folders_and_files_are_refused():
     assert os.listdir("other") == ["mine.txt"]
 
 
-def test_an_old_data_set_is_replaced_whole(small_blocks):
+def test_an_old_data_set_is_replaced_atomically(small_blocks):
     Path("a.txt").write_text(letor_text(0, comments=True))
     Path("b.txt").write_text(letor_text(1, n=20))
     old, expected = rs.io.convert_dataset("a.txt", "out.ranksieve"), rs.io.read_letor("a.txt")
@@ -586,14 +586,12 @@ def test_an_old_data_set_is_replaced_whole(small_blocks):
     "error", [KeyboardInterrupt, OSError(28, "No space left on device"), ValueError("no")]
 )
 @pytest.mark.parametrize("existing", [False, True])
-def test_an_interrupted_conversion_leaves_the_old_or_nothing(
-    small_blocks, monkeypatch, step, error, existing
-):
+def test_an_interrupted_conversion_keeps_the_old_data_set(small_blocks, monkeypatch, step, error, existing):
     Path("a.txt").write_text(letor_text(0, comments=True, text_ids=True))
     Path("b.txt").write_text(GOOD)
     if existing:
         rs.io.convert_dataset("b.txt", "out.ranksieve")
-    there = sorted(os.listdir())
+    before = sorted(os.listdir())
 
     def fail(*_):
         raise error
@@ -603,7 +601,7 @@ def test_an_interrupted_conversion_leaves_the_old_or_nothing(
         rs.io.convert_dataset("a.txt", "out.ranksieve")
     if isinstance(error, OSError):
         assert "the disk is full" in str(caught.value)
-    assert sorted(os.listdir()) == there
+    assert sorted(os.listdir()) == before
     if existing:
         assert_same(rs.open_dataset("out.ranksieve"), rs.io.read_letor("b.txt"))
 
@@ -625,7 +623,7 @@ rs.io.convert_dataset("a.txt", "out.ranksieve")
 
 
 @pytest.mark.full
-def test_a_killed_conversion_leaves_the_old():
+def test_a_killed_conversion_keeps_the_old_data_set():
     Path("a.txt").write_text(letor_text(0))
     Path("b.txt").write_text(GOOD)
     rs.io.convert_dataset("b.txt", "out.ranksieve")
@@ -637,17 +635,17 @@ def test_a_killed_conversion_leaves_the_old():
     assert_same(rs.io.convert_dataset("a.txt", "out.ranksieve"), rs.io.read_letor("a.txt"))
 
 
-def test_what_was_moved_aside_comes_back(monkeypatch):
+def test_a_folder_moved_aside_is_restored(monkeypatch):
     Path("a.txt").write_text(GOOD)
     rs.io.convert_dataset("a.txt", "out.ranksieve")
-    os.rename("out.ranksieve", ".out.ranksieve.0123456789abcdef.old")  # killed between two renames
+    os.rename("out.ranksieve", ".out.ranksieve.0123456789abcdef.old")  # as if killed between two renames
     Path("bad.txt").write_text("?")
     with refused_data("bad.txt", 1):
         rs.io.convert_dataset("bad.txt", "out.ranksieve")
     assert_same(rs.open_dataset("out.ranksieve"), rs.io.read_letor("a.txt"))
 
 
-def test_two_writers_do_not_harm_each_other(monkeypatch):
+def test_two_concurrent_writers(monkeypatch):
     Path("a.txt").write_text(letor_text(0, n=200))
     Path("b.txt").write_text(letor_text(1, n=200))
     faults = []
@@ -664,13 +662,13 @@ def test_two_writers_do_not_harm_each_other(monkeypatch):
         thread.start()
     for thread in threads:
         thread.join()
-    prints = {fingerprint(rs.io.read_letor(name)) for name in ("a.txt", "b.txt")}
-    assert fingerprint(rs.open_dataset("out.ranksieve")) in prints
+    fingerprints = {fingerprint(rs.io.read_letor(name)) for name in ("a.txt", "b.txt")}
+    assert fingerprint(rs.open_dataset("out.ranksieve")) in fingerprints
     assert not list(Path().glob(HIDDEN))
     assert not faults
 
 
-def test_a_folder_that_is_being_written_is_left_alone():
+def test_unfinished_folders_of_other_writers_are_not_touched():
     Path("a.txt").write_text(GOOD)
     with atomic_folder("out.ranksieve", lambda _: True) as hidden:
         (hidden / "x").write_text("x")
@@ -681,7 +679,7 @@ def test_a_folder_that_is_being_written_is_left_alone():
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_without_an_exchange_of_folders_the_old_one_is_never_lost(monkeypatch, killed):
+def test_without_atomic_exchange_the_old_folder_is_never_lost(monkeypatch, killed):
     Path("a.txt").write_text(GOOD)
     Path("b.txt").write_text(letor_text(1, n=20))
     rs.io.convert_dataset("a.txt", "out.ranksieve")
@@ -703,11 +701,11 @@ def test_without_an_exchange_of_folders_the_old_one_is_never_lost(monkeypatch, k
     assert not list(Path().glob(HIDDEN))
 
 
-def test_progress_ends_at_the_end():
+def test_progress_reaches_the_total():
     Path("a.txt").write_text(GOOD)
-    seen = []
-    rs.io.convert_dataset("a.txt", "out.ranksieve", progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (len(GOOD), len(GOOD))
+    steps = []
+    rs.io.convert_dataset("a.txt", "out.ranksieve", progress=lambda done, total: steps.append((done, total)))
+    assert steps[-1] == (len(GOOD), len(GOOD))
 
 
 # --- Memory ------------------------------------------------------------------------------------------------
@@ -747,7 +745,7 @@ def test_memory_does_not_grow_with_the_file(here, kind):
             [sys.executable, "-c", PEAK, name, "out.ranksieve"], check=True, capture_output=True, text=True
         )
         peaks.append(int(done.stdout))
-    assert peaks[1] - peaks[0] < 12, peaks  # the features alone are 29 MB more
+    assert peaks[1] - peaks[0] < 12, peaks  # the features alone take 29 MB more
 
 
 # --- The command line --------------------------------------------------------------------------------------
@@ -786,15 +784,15 @@ def trained(here):
     ],
 )
 @pytest.mark.full
-def test_every_command_takes_a_folder(trained, command):
+def test_every_command_accepts_a_folder(trained, command):
     answers = []
     for name in ("d.txt", "d.ranksieve"):
         result = run(*(name if word == "DATA" else word for word in command))
         weights = rs.load_model("f.json").weights if "f.json" in command else ()
         lines = result.stdout.replace("d.ranksieve", "d.txt").splitlines()
         answers.append(([line for line in lines if not line.startswith("The data stayed on disk")], weights))
-    (said, expected), (of_folder, weights) = answers
-    assert of_folder == said
+    (output, expected), (output_of_folder, weights) = answers
+    assert output_of_folder == output
     np.testing.assert_array_equal(weights, expected)
 
 
@@ -837,13 +835,13 @@ def test_ctrl_c_on_the_command_line(trained):
         time.sleep(0.05)
     time.sleep(0.2)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=30)
+    _, errors = child.communicate(timeout=30)
     assert child.returncode == 130
-    assert said.decode() == "ranksieve: interrupted\n"
+    assert errors.decode() == "ranksieve: interrupted\n"
     assert not list(Path().glob("*x.ranksieve*"))
 
 
-def test_a_feature_log_becomes_a_folder():
+def test_a_feature_log_is_converted_to_a_folder():
     hits = [
         {"_id": d, "fields": {"_ltrlog": [{"e": [{"name": "title", "value": v}, {"name": "x"}]}]}}
         for d, v in (("7555", 9.5), ("1370", 2.5))

@@ -1,4 +1,4 @@
-"""load_letor_folds: layouts, spellings, widths and what can be missing."""
+"""load_letor_folds: layouts, names of files, widths, missing files."""
 
 import gzip
 
@@ -73,7 +73,7 @@ def sentence(*arguments, **options):
     return str(caught.value)
 
 
-def test_what_can_be_missing(tmp_path, monkeypatch):
+def test_missing_folders_and_files(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKSIEVE_LETOR", str(tmp_path / "nowhere"))
     assert sentence("DATA").startswith(f"{tmp_path / 'nowhere'}: ")
     monkeypatch.delenv("RANKSIEVE_LETOR")
@@ -87,7 +87,7 @@ def test_what_can_be_missing(tmp_path, monkeypatch):
     assert "Fold2: has no validation file" in sentence("OHSUMED", root=tmp_path)
 
 
-def test_the_real_folds(letor_root):
+def test_folds_of_mq2008(letor_root):
     folds = load_letor_folds("MQ2008", root=letor_root)
     assert len(folds) == 5
     assert sum(fold.test.n_docs for fold in folds) == 15211
@@ -97,7 +97,7 @@ def test_the_real_folds(letor_root):
         assert len(set(ids)) == len(ids) == 784
 
 
-def test_dealt_folds_test_every_query_once():
+def test_every_query_is_tested_in_one_fold():
     data = random_dataset(n_queries=17)
     folds = deal_folds(data, 5, random_state=1)
     tested = [q for fold in folds for q in fold.test.queries.ids.tolist()]

@@ -1,4 +1,4 @@
-"""Models of RankLib and fastrank: read, scored row by row as those programs do, refused when damaged."""
+"""Models of RankLib and fastrank: reading, scores equal to those programs, damaged files."""
 
 import json
 import math
@@ -53,7 +53,7 @@ def test_linear_regression_has_a_constant(file):
     np.testing.assert_allclose(model.predict(ROWS[:, :2]), 0.5 + 0.5 * ROWS[:, 0] - ROWS[:, 1])
 
 
-def test_rank_boost_counts_what_exceeds_its_threshold(file):
+def test_rank_boost_thresholds(file):
     model = read_model(write(file, "## RankBoost\n## Iteration = 3\n2:0.1:0.5 1:-0.3:0.25 2:1.0:2.0"))
     x = ROWS.astype(np.float32).astype(np.float64)  # Java widens the feature, not the threshold
     expected = 0.5 * (x[:, 1] > 0.1) + 0.25 * (x[:, 0] > -0.3) + 2.0 * (x[:, 1] > 1.0)
@@ -64,7 +64,7 @@ def test_rank_boost_counts_what_exceeds_its_threshold(file):
 
 
 def ranknet_by_links(lines, row):
-    """RankLib's own way: neurons that add up what comes along each link, wired in RankLib's order."""
+    """RankLib's algorithm: neurons add up the values of their links, in RankLib's order."""
     features, n_hidden = [int(f) for f in lines[0].split()], int(lines[1])
     sizes = [len(features) + 1, *(int(n) for n in lines[2 : 2 + n_hidden]), 1]
     sums = [[0.0] * size for size in sizes]
@@ -138,7 +138,7 @@ def ensemble(*weighted):
 
 
 def walk(tree, row):
-    """A nested (feature, threshold, left, right) or an output, in Java's float and double."""
+    """Evaluate a nested (feature, threshold, left, right) or an output, with Java's float and double."""
     while isinstance(tree, tuple):
         feature, threshold, left, right = tree
         tree = left if np.float32(row[feature - 1]) <= np.float32(threshold) else right
@@ -187,13 +187,13 @@ def test_random_forests_are_the_mean_of_their_bags(tmp_path_factory, bags):
 
 
 def test_thresholds_compare_as_float32(file):
-    """0.7 as float64 exceeds the float32 threshold 0.7; RankLib reads both as float32, so they are equal."""
+    """The float64 0.7 exceeds the float32 0.7; RankLib reads both as float32, so they are equal."""
     assert float(np.float32(0.7)) < 0.7
     write(file, "## MART\n" + ensemble((1.0, split(1, 0.7, leaf(1), leaf(2)))))
     assert read_model(file).predict(np.array([[0.7], [0.71]])).tolist() == [1.0, 2.0]
 
 
-def test_what_is_missing_counts_zero(file):
+def test_missing_values_are_zero(file):
     write(file, "## MART\n" + ensemble((1.0, split(2, 0.5, leaf(1), leaf(2)))))
     rows = sp.csr_array(([3.0, 1.0], ([0, 1], [0, 1])), shape=(2, 2))
     assert read_model(file).predict(rows).tolist() == [1.0, 2.0]
@@ -208,7 +208,7 @@ def test_many_rows_are_scored_in_blocks(file):
     assert np.array_equal(read_model(file).predict(X), np.where(np.float32(X[:, 1]) <= 0.5, 1.0, 2.0))
 
 
-def test_columns_by_position_whatever_their_names(file):
+def test_columns_are_used_by_position(file):
     data = rs.Dataset(ROWS, np.zeros(60), np.zeros(60, int), [f"name {j}" for j in range(6)])
     forest = [(1.0, (3, 0.2, 1.0, 2.0))]
     write(file, "## MART\n" + ensemble((1.0, as_xml(forest[0][1]))))
@@ -351,14 +351,14 @@ def test_damaged_fastrank_models(file, content, words):
 # ---------------------------------------------------------------- any model
 
 
-def test_own_models_are_read_too(tmp_path):
+def test_models_of_ranksieve(tmp_path):
     data = rs.make_ranking(n_queries=10, n_features=4, n_informative=2, random_state=0)
     own = rs.FenchelRank(radius=2).fit(data).to_model()
     own.save(tmp_path / "m.json")
     assert read_model(tmp_path / "m.json") == rs.load_model(tmp_path / "m.json")
 
 
-def test_what_is_no_model(file, tmp_path):
+def test_files_that_are_not_models(file, tmp_path):
     assert "JSON" in reason(file, "1.5\n2.5 x")
     assert '"format"' in reason(file, "{}")
     assert '"format"' in reason(file, "[1]")
@@ -369,7 +369,7 @@ def test_what_is_no_model(file, tmp_path):
         read_model(tmp_path / "gone")
 
 
-def test_names_must_reach_as_far_as_the_model(file):
+def test_names_must_cover_the_features_of_the_model(file):
     text = "## Coordinate Ascent\n1:1 4:2\n"
     with refused_data() as info:
         read_model(write(file, text), feature_names=["a", "b"])

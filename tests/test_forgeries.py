@@ -1,6 +1,6 @@
-"""Forged model files: every claim of every kind of file is changed, deleted or damaged, and found out.
+"""Forged model files: every claim of every kind of file is changed, deleted or damaged, and must be detected.
 
-The honest file of each kind is fitted once, and passes. A forgery is caught if the file is refused or if
+The honest file of each kind is fitted once, and passes. A forgery is detected if the file is refused or
 ``holds`` is false; any other error fails the test.
 """
 
@@ -53,19 +53,19 @@ def weighed() -> rs.Dataset:
 
 @pytest.fixture(autouse=True)
 def fits_are_remembered(monkeypatch):
-    """A new fit with the same parameters gives the same bits, so one is enough."""
+    """Cache fits with the same parameters, which are bit-identical."""
     chooser_of = case.chooser_of
-    known: dict[tuple[str, int], Any] = {}
+    fits: dict[tuple[str, int], Any] = {}
 
     def chooser(model: rs.LinearModel) -> Any:
         ranker = chooser_of(model)
         parameters = repr((type(ranker), ranker.get_params(deep=False)))
 
-        def fit(data: rs.Dataset, **given: Any) -> Any:
-            key = f"{parameters} {sorted(given)}", id(data)
-            if key not in known:
-                known[key] = ranker.fit(data, **given)
-            return known[key]
+        def fit(data: rs.Dataset, **arguments: Any) -> Any:
+            key = f"{parameters} {sorted(arguments)}", id(data)
+            if key not in fits:
+                fits[key] = ranker.fit(data, **arguments)
+            return fits[key]
 
         return SimpleNamespace(can=ranker.can, fit=fit)
 
@@ -74,19 +74,21 @@ def fits_are_remembered(monkeypatch):
 
 @dataclass(frozen=True)
 class Kind:
-    """How to fit an honest model, and what to verify it with."""
+    """Function that fits an honest model, and the data and arguments to verify it with."""
 
     fit: Callable[[], rs.LinearModel]
     data: Callable[[], rs.Dataset] = lambda: TRAIN
-    given: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
 
 
 def card() -> rs.LinearModel:
-    """As the command line writes it, with what was measured on validation data."""
-    made = rs.make_scorecard(rs.BestSubset(3, normalise="z").fit(TRAIN).to_model(), TRAIN, units={"f2": 0.5})
-    mean = rs.evaluate(made.predict(VALID), VALID, "ndcg@5", "standard").mean["ndcg@5"]
-    measured = {"held-out ndcg@5 (standard)": mean}
-    return replace(made, metrics=measured, data={**made.data, "valid": fingerprint(VALID)})
+    """A card as the command line writes it, with its metric on validation data."""
+    scorecard = rs.make_scorecard(
+        rs.BestSubset(3, normalise="z").fit(TRAIN).to_model(), TRAIN, units={"f2": 0.5}
+    )
+    mean = rs.evaluate(scorecard.predict(VALID), VALID, "ndcg@5", "standard").mean["ndcg@5"]
+    metrics = {"held-out ndcg@5 (standard)": mean}
+    return replace(scorecard, metrics=metrics, data={**scorecard.data, "valid": fingerprint(VALID)})
 
 
 def sparse(**parameters: Any) -> Callable[[], rs.LinearModel]:
@@ -121,7 +123,7 @@ KINDS = {
             .fit(TRAIN, valid=VALID)
             .to_model()
         ),
-        given={"valid": VALID},
+        arguments={"valid": VALID},
     ),
     "chosen, missing values": Kind(
         lambda: (
@@ -133,7 +135,7 @@ KINDS = {
     ),
     "budgeted": Kind(
         lambda: rs.GridRanker("ranksvm-l1", 3, profile="standard").fit(TRAIN, valid=VALID).to_model(),
-        given={"valid": VALID},
+        arguments={"valid": VALID},
     ),
     "weighed": Kind(
         lambda: (
@@ -149,7 +151,7 @@ KINDS = {
         weighed,
         {"query_weight": QUERY_WEIGHT},
     ),
-    "scorecard": Kind(card, given={"valid": VALID}),
+    "scorecard": Kind(card, arguments={"valid": VALID}),
 }
 
 QUICK_KINDS = {"l1", "concave", "fenchelrank", "set within limits", "chosen within limits", "scorecard"}
@@ -162,31 +164,31 @@ def honest(kind: str) -> str:
 
 
 def verified(kind: str, content: Any, **options: Any) -> Verification:
-    return rs.verify(model_from_dict(content), KINDS[kind].data(), **KINDS[kind].given, **options)
+    return rs.verify(model_from_dict(content), KINDS[kind].data(), **KINDS[kind].arguments, **options)
 
 
-def caught(kind: str, content: Any) -> bool:
+def is_detected(kind: str, content: Any) -> bool:
     try:
         return not verified(kind, content).holds
     except ValueError:
         return True
 
 
-# --- Every field, changed in every way -------------------------------------------------------------------
+# --- Changes of single fields ----------------------------------------------------------------------------
 
 CLAIMED = (
     "terms", "n_features", "intercept", "normalisation", "missing", "method", "certificate", "metrics",
     "data", "chosen_by", "card",
 )  # fmt: skip
 NOT_CLAIMED = {
-    ("scorecard", "chosen_by", "metric"),  # of the model that the card was made from: stated, not recomputed
+    ("scorecard", "chosen_by", "metric"),  # of the model of the card: reported, not verified
     ("scorecard", "chosen_by", "profile"),
 }
 Path = tuple[Any, ...]
 
 
 def fields(content: Any, path: Path = ()) -> Iterator[Path]:
-    """Every entry of an object, the first of a list."""
+    """Paths of all entries of objects, and of the first entry of lists."""
     inner = content.items() if isinstance(content, dict) else list(enumerate(content))[:1]
     for name, value in inner:
         yield (*path, name)
@@ -195,7 +197,7 @@ def fields(content: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def changes(value: Any) -> dict[str, Any]:
-    """Other values for one: near it, far from it, of another type, not finite, none at all."""
+    """Replacements of a value: near, far, another type, not finite, deleted."""
     if isinstance(value, str):
         return {"longer": f"{value}x", "empty": "", "number": 3, "none": None, "deleted": DELETED}
     if isinstance(value, list | dict):
@@ -237,25 +239,25 @@ def field_forgeries(kind: str) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", tiered(KINDS, QUICK_KINDS))
-def test_the_honest_file_passes(kind):
-    found = verified(kind, json.loads(honest(kind)))
-    assert found.holds, found
-    assert {one.holds for one in found.verdicts} == {True}
+def test_honest_files_pass(kind):
+    verification = verified(kind, json.loads(honest(kind)))
+    assert verification.holds, verification
+    assert {one.holds for one in verification.verdicts} == {True}
 
 
 @pytest.mark.parametrize("kind", tiered(KINDS, QUICK_KINDS))
-def test_no_field_can_be_changed(kind):
-    missed = [label for label, content in field_forgeries(kind) if not caught(kind, content)]
+def test_changes_of_any_field_are_detected(kind):
+    missed = [label for label, content in field_forgeries(kind) if not is_detected(kind, content)]
     assert missed == []
 
 
-# --- Forgeries of whoever knows the format ---------------------------------------------------------------
+# --- Forgeries by someone who knows the format -----------------------------------------------------------
 
 Forge = Callable[[Any], Any]
 
 
 def update(*path: Any, **entries: Any) -> Forge:
-    """Other values for some entries of an object in the file."""
+    """Change some entries of an object in the file."""
 
     def forge(content: Any) -> None:
         place = at(content, path)
@@ -285,7 +287,7 @@ def scaled(factor: float) -> Forge:
 
 
 def swapped(name: str) -> Forge:
-    """The first two terms exchange an entry; a model of one term has another name or column."""
+    """Swap an entry of the first two terms; a model with one term gets another name or column."""
 
     def forge(content: Any) -> None:
         first, *others = content["terms"]
@@ -315,7 +317,7 @@ def certificate_of(kind: str) -> Forge:
 
 
 def less_and_other_weights(content: Any) -> None:
-    """Nothing measured, and an older release, so that less is stated."""
+    """Other weights in a file without metrics, of an older release that records fewer claims."""
     scaled(0.5)(content)
     content.update(metrics={}, version="0.0.1", chosen_by=None)
     for name in ("family", "weights", "features"):
@@ -405,7 +407,7 @@ WRONG_PROOFS = {
 
 @cache
 def wrong_set() -> str:
-    """The file of a set that is far from the best, which claims to be the best of all."""
+    """The file of a bad set with the claim that it is the best one."""
     best = set(rs.BestSubset(3).fit(TRAIN).to_model().names)
     worse = [name for name in TRAIN.feature_names if name not in best][:3]
     others = [name for name in TRAIN.feature_names if name not in worse]
@@ -417,16 +419,16 @@ def wrong_set() -> str:
     return json.dumps(content)
 
 
-def not_all(content: Any) -> list[str]:
+def unused_features(content: Any) -> list[str]:
     used = {term["name"] for term in content["terms"]}
     return [name for name in TRAIN.feature_names if name not in used]
 
 
 OF_SETS: dict[str, Forge] = {
     **{f"proof: {name}": update("certificate", proof=lines) for name, lines in WRONG_PROOFS.items()},
-    "more must be had than may be": lambda c: c["parameters"].update(must_have=not_all(c)[:4]),
+    "more must be had than may be": lambda c: c["parameters"].update(must_have=unused_features(c)[:4]),
     "more must be had, no weights in the proof": lambda c: (
-        c["parameters"].update(must_have=not_all(c)[:4]),
+        c["parameters"].update(must_have=unused_features(c)[:4]),
         c["certificate"].update(proof=["- - -"]),
     ),
     "none may be used": update("parameters", must_not=list(TRAIN.feature_names)),
@@ -445,15 +447,15 @@ OF_SETS: dict[str, Forge] = {
 }
 
 
-def measured_again(content: Any) -> None:
-    """What the forged card measures is true."""
+def with_true_metrics(content: Any) -> None:
+    """The true metrics of the forged card."""
     scores = model_from_dict(content).predict(VALID)
     mean = rs.evaluate(scores, VALID, "ndcg@5", "standard").mean["ndcg@5"]
     content["metrics"] = {"held-out ndcg@5 (standard)": mean}
 
 
 def reversed_points(content: Any) -> None:
-    """All points but the first, and a true proof about that one alone."""
+    """Negate all points except the first, with a valid proof for the first one only."""
     first, *others = content["card"]["points"]
     model = model_from_dict(content)
     alone = replace(
@@ -470,7 +472,7 @@ def reversed_points(content: Any) -> None:
     content["parameters"]["ridge_scales"] = dict(of_one.parameters["ridge_scales"])
     scale = of_one.certificate["scale"] * of_one.weights[0] / alone.weights[0]
     content["certificate"] = dict(of_one.certificate, scale=float(scale))
-    measured_again(content)
+    with_true_metrics(content)
 
 
 def reversed_card(content: Any) -> None:
@@ -479,7 +481,7 @@ def reversed_card(content: Any) -> None:
 
 
 def objective_of_card(ridge: float, scale: float) -> Forge:
-    """A true objective for another ridge and scale, and no gap at all."""
+    """The true objective for another ridge and scale, with a gap near 0."""
 
     def forge(content: Any) -> None:
         scales = content["parameters"]["ridge_scales"]
@@ -501,14 +503,14 @@ def objective_of_card(ridge: float, scale: float) -> Forge:
 
 OF_CARDS: dict[str, Forge] = {
     "points reversed, and the proof about one": reversed_points,
-    "all points reversed": together(reversed_card, measured_again),
+    "all points reversed": together(reversed_card, with_true_metrics),
     "all points reversed, the scale too": together(
         reversed_card,
         lambda c: c["certificate"].update(scale=-c["certificate"]["scale"]),
-        measured_again,
+        with_true_metrics,
     ),
     "all points reversed, a huge ridge": together(
-        reversed_card, objective_of_card(1e9, 1e-9), measured_again
+        reversed_card, objective_of_card(1e9, 1e-9), with_true_metrics
     ),
     "no gap left": no_gap_left,
     "a scale of nothing": objective_of_card(0.01, 0.0),
@@ -535,11 +537,11 @@ OF_CARDS: dict[str, Forge] = {
 
 
 def fewer_or_other_parameters(content: Any) -> dict[str, Forge]:
-    """Parameters that say something else of the problem, or limits that the model does not keep."""
-    used = content["terms"][0]
-    other_sign = {used["name"]: -math.copysign(1.0, used["weight"])}
+    """Parameters of another problem, or limits that the model violates."""
+    term = content["terms"][0]
+    other_sign = {term["name"]: -math.copysign(1.0, term["weight"])}
     forgeries: dict[str, Forge] = {
-        "must_not": update("parameters", must_not=[used["name"]]),
+        "must_not": update("parameters", must_not=[term["name"]]),
         "must_not by pattern": update("parameters", must_not=["f*"]),
         "signs": update("parameters", signs=other_sign),
         "max_features": update("parameters", max_features=len(content["terms"]) - 1 or "few"),
@@ -558,7 +560,7 @@ def arbitrary_weights(content: Any) -> None:
     point = objective.evaluate(w)
     v = np.abs(objective.gradient(point)) / alpha
     w = np.where(np.sign(objective.gradient(point)) * w < 0, w, 0.0)
-    for _ in range(50):  # signs and gradient agree in the end
+    for _ in range(50):  # until signs and gradient agree
         g = objective.gradient(objective.evaluate(w))
         w, v = np.where(g * w < 0, w, 0.0), np.abs(g) / alpha
     value = objective.evaluate(w).value + alpha * float(v @ np.abs(w))
@@ -593,7 +595,7 @@ OF_CHOSEN: dict[str, Forge] = {
 def special(kind: str) -> Iterator[tuple[str, Any]]:
     content = json.loads(honest(kind))
     forgeries = ANY | (fewer_or_other_parameters(content) if kind in ("set", "chosen") else {})
-    if "card" in content:  # how its model was chosen is stated, not recomputed
+    if "card" in content:  # the selection of its model is reported, not verified
         forgeries = {label: forge for label, forge in forgeries.items() if not label.startswith("chosen by")}
     if "proof" in content["certificate"]:
         forgeries |= OF_SETS
@@ -614,25 +616,25 @@ def special(kind: str) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", tiered(KINDS, QUICK_KINDS))
-def test_no_knowing_forgery_passes(kind):
-    missed = [label for label, content in special(kind) if not caught(kind, content)]
+def test_forgeries_by_experts_are_detected(kind):
+    missed = [label for label, content in special(kind) if not is_detected(kind, content)]
     assert missed == []
 
 
-# --- What a yes is about ---------------------------------------------------------------------------------
+# --- Texts of verdicts -----------------------------------------------------------------------------------
 
 
-def told(kind: str, claim: str) -> str:
-    found = verified(kind, json.loads(honest(kind)))
-    return next(one.words for one in found.verdicts if one.claim == claim)
+def text_of_verdict(kind: str, claim: str) -> str:
+    verdicts = verified(kind, json.loads(honest(kind))).verdicts
+    return next(one.words for one in verdicts if one.claim == claim)
 
 
-def test_weights_of_the_l1_that_make_anything_optimal_are_printed():
+def test_l1_weights_are_printed():
     content = json.loads(honest("chosen"))
     arbitrary_weights(content)
-    found = verified("chosen", content, refit=False)
-    assert next(one for one in found.verdicts if one.claim == "weights").holds, "true of that problem"
-    assert "ℓ1 weights f1 " in found.problem
+    verification = verified("chosen", content, refit=False)
+    assert next(one for one in verification.verdicts if one.claim == "weights").holds, "true of that problem"
+    assert "ℓ1 weights f1 " in verification.problem
     content = json.loads(honest("l1 with weights"))
     assert statement(model_from_dict(content)).endswith("l1_weights = 1, 2, 0.5, 1, 1, 3, 1, 1.")
     content["parameters"]["l1_weights"].append("inf")
@@ -653,29 +655,29 @@ def test_the_problem_is_printed(kind, words):
     assert words in verified(kind, json.loads(honest(kind)), refit=False).problem
 
 
-def test_a_ridge_is_printed_beside_the_default_one():
-    assert "ridge 0.0001 (the default is 0.00" in told("set, not proven", "subset")
-    assert "(the default)" in told("set", "subset")
-    words = told("scorecard", "scorecard")
+def test_a_ridge_is_printed_with_the_default_one():
+    assert "ridge 0.0001 (the default is 0.00" in text_of_verdict("set, not proven", "subset")
+    assert "(the default)" in text_of_verdict("set", "subset")
+    text = text_of_verdict("scorecard", "scorecard")
     assert (
-        "weights of f2, f5, f7 (ridge 0.05528 (the default is 0.006702) on weights normalised by z)" in words
+        "weights of f2, f5, f7 (ridge 0.05528 (the default is 0.006702) on weights normalised by z)" in text
     )
 
 
-def test_a_card_says_how_its_model_was_chosen_and_which_scales_the_file_alone_knows():
+def test_the_selection_and_unverified_scales_of_a_card_are_printed():
     model = model_from_dict(json.loads(honest("chosen, forward")))
-    found = rs.verify(rs.make_scorecard(model, TRAIN), TRAIN)
-    assert found.holds, found
-    assert "its model was chosen by ndcg@5 (standard)" in found.problem
-    assert "normalised by within_z" in found.verdicts[1].words
+    verification = rs.verify(rs.make_scorecard(model, TRAIN), TRAIN)
+    assert verification.holds, verification
+    assert "its model was chosen by ndcg@5 (standard)" in verification.problem
+    assert "normalised by within_z" in verification.verdicts[1].words
     own = model.preparation.normalisation
     tripled = replace(own, scale=tuple(3.0 * scale for scale in own.scale))
     other = replace(model, preparation=replace(model.preparation, normalisation=tripled))
-    found = rs.verify(rs.make_scorecard(other, TRAIN), TRAIN)
-    assert "scaled by factors that are only in the file" in found.verdicts[1].words
+    verification = rs.verify(rs.make_scorecard(other, TRAIN), TRAIN)
+    assert "scaled by factors that are only in the file" in verification.verdicts[1].words
 
 
-def test_a_point_that_is_not_finite_proves_nothing():
+def test_a_point_that_is_not_finite_has_trivial_bounds():
     objective = make_objective(TRAIN)
     search = SubsetSearch(objective, Budget(must_not=~objective.varies))
     relaxation, everything = search.relaxation(3), search.everything
@@ -693,8 +695,8 @@ def test_a_point_that_is_not_finite_proves_nothing():
 
 
 @cache
-def own_checker() -> Callable[..., tuple[float, float]]:
-    """The function ``check`` of docs/subset.md, which knows nothing of ranksieve."""
+def checker_of_documentation() -> Callable[..., tuple[float, float]]:
+    """The function ``check`` of docs/subset.md, which does not use ranksieve."""
     text = (ROOT / "docs" / "subset.md").read_text(encoding="utf-8")
     code = next(part for part in re.findall(r"```python\n(.*?)```", text, re.S) if "def check(" in part)
     assert re.findall(r"^(?:import|from) .*", code, re.M) == ["import json", "import numpy as np"]
@@ -704,14 +706,14 @@ def own_checker() -> Callable[..., tuple[float, float]]:
     return names["check"]  # type: ignore[no-any-return]
 
 
-def checked_by_hand(content: Any, data: rs.Dataset = TRAIN) -> tuple[float, float]:
-    return own_checker()(content, data.X, data.y, data.qid, list(data.feature_names))
+def check_by_documentation(content: Any, data: rs.Dataset = TRAIN) -> tuple[float, float]:
+    return checker_of_documentation()(content, data.X, data.y, data.qid, list(data.feature_names))
 
 
 @pytest.mark.parametrize("kind", ["set", "set, not proven", "set within limits", "chosen set"])
 def test_the_checker_of_the_documentation_accepts_honest_proofs(kind):
     content = json.loads(honest(kind))
-    objective, bound = checked_by_hand(content)
+    objective, bound = check_by_documentation(content)
     assert objective == pytest.approx(content["certificate"]["objective"], rel=1e-12)
     assert bound == pytest.approx(content["certificate"]["bound"], rel=1e-12)
 
@@ -725,18 +727,18 @@ def test_the_checker_of_the_documentation_accepts_honest_proofs(kind):
         {"must_have": ["f1", "f3"], "max_nodes": 3},
     ],
 )
-def test_the_checker_of_the_documentation_knows_scales_and_limits(parameters):
+def test_the_checker_of_the_documentation_supports_scales_and_limits(parameters):
     data = TRAIN.replace_features(TRAIN.X * np.logspace(-1, 2, 8))
     model = rs.BestSubset(3, **parameters).fit(data).to_model()
     content = json.loads(json.dumps(model.to_dict()))
     assert rs.verify(model, data).holds
-    assert checked_by_hand(content, data)[1] == pytest.approx(model.certificate["bound"], rel=1e-12)
-    for raised in (1e-6, 1e-2):  # above what the tree proves
+    assert check_by_documentation(content, data)[1] == pytest.approx(model.certificate["bound"], rel=1e-12)
+    for raised in (1e-6, 1e-2):  # more than the tree proves
         proof = content["certificate"]
         bound = proof["bound"] * (1.0 + raised)
         forged = {**content, "certificate": {**proof, "bound": bound, "gap": proof["objective"] - bound}}
         with pytest.raises(ValueError, match=r"may hold a set below|no sound certificate"):
-            checked_by_hand(forged, data)
+            check_by_documentation(forged, data)
 
 
 @pytest.mark.parametrize("label", OF_SETS)
@@ -744,12 +746,12 @@ def test_the_checker_of_the_documentation_refuses_forged_proofs(label):
     for content in (json.loads(wrong_set()), json.loads(honest("set"))):
         OF_SETS[label](content)
         with pytest.raises(ValueError, match=r"."):
-            checked_by_hand(content)
+            check_by_documentation(content)
 
 
 def test_the_checker_of_the_documentation_refuses_the_wrong_set_and_a_changed_file():
     with pytest.raises(ValueError, match="may hold a set below"):
-        checked_by_hand(json.loads(wrong_set()))
+        check_by_documentation(json.loads(wrong_set()))
     for path, value in (
         (("certificate", "bound"), 1.0),
         (("certificate", "gap"), -1.0),
@@ -765,8 +767,8 @@ def test_the_checker_of_the_documentation_refuses_the_wrong_set_and_a_changed_fi
         (("certificate", "max_cost"), 3.0),
     ):
         with pytest.raises(ValueError, match=r"."):
-            checked_by_hand(changed(json.loads(honest("set")), path, value))
+            check_by_documentation(changed(json.loads(honest("set")), path, value))
     with pytest.raises(ValueError, match="missing values"):
-        checked_by_hand(json.loads(honest("set")), with_holes())
+        check_by_documentation(json.loads(honest("set")), with_holes())
     with pytest.raises(ValueError, match="the objective is"):
-        checked_by_hand(json.loads(honest("weighed set")) | {"data": {}}, weighed())
+        check_by_documentation(json.loads(honest("weighed set")) | {"data": {}}, weighed())

@@ -1,4 +1,4 @@
-"""Frames and parquet files: what is taken, what is refused, what comes back; the choice by file name."""
+"""Frames and parquet files: accepted and rejected input, round trips, detection of file formats."""
 
 import importlib
 
@@ -59,13 +59,13 @@ def test_named_columns(kind):
 
 
 @kinds
-def test_text_that_ends_in_nul_is_another_query(kind):
+def test_query_ids_that_differ_by_a_trailing_nul_are_different(kind):
     data = from_frame(KINDS[kind](COLUMNS | {"qid": ["a", "a\0", "a"]}))
     assert data.queries.ids.tolist() == ["a", "a\0"]
 
 
 @kinds
-def test_doc_id_and_comment_are_found_by_name(kind):
+def test_doc_id_and_comment_columns_are_recognised_by_name(kind):
     data = from_frame(KINDS[kind](COLUMNS | {"doc_id": [7, 8, 9], "comment": ["x", None, "z"]}))
     assert list(data.doc_ids) == [7, 8, 9]
     assert list(data.comments) == ["x", "", "z"]
@@ -123,7 +123,7 @@ def test_categorical_query_ids():
     assert from_frame(frame).qid.tolist() == ["a", "a", "b"]
 
 
-def test_things_that_are_no_frames():
+def test_values_that_are_not_frames():
     for thing in (pl.LazyFrame(COLUMNS), [[1, 2]], "file.parquet"):
         with refused_parameter("frame", type(thing).__name__):
             from_frame(thing)
@@ -197,7 +197,7 @@ def test_bad_parquet_files(tmp_path):
     assert "called 'bm25'" in parquet_reason(path)
 
 
-def test_the_row_labels_of_a_pandas_frame_are_no_feature(tmp_path):
+def test_the_index_of_a_pandas_frame_is_not_a_feature(tmp_path):
     frame = pd.DataFrame(COLUMNS).iloc[[2, 0, 1]]
     frame.to_parquet(tmp_path / "x.parquet")
     assert "__index_level_0__" in pq.read_schema(tmp_path / "x.parquet").names
@@ -227,7 +227,7 @@ def test_compound_ids_are_refused(ids):
         (Dataset([[1.0], [2.0]], [1, 0], [(1,), (2,)]), "query ids"),
     ],
 )
-def test_what_parquet_cannot_hold(tmp_path, data, word):
+def test_data_that_parquet_cannot_store(tmp_path, data, word):
     with refused_data() as info:
         write_parquet(data, tmp_path / "x.parquet")
     assert word in info.value.reason
@@ -268,7 +268,7 @@ def test_unknown_kind_of_frame():
 
 
 @pytest.mark.parametrize("doc_ids", [["d1", None], [7, 8], [7, "x"]])
-def test_document_ids_keep_their_kind_in_parquet(tmp_path, doc_ids):
+def test_document_ids_keep_their_type_in_parquet(tmp_path, doc_ids):
     write_parquet(Dataset([[1.0], [2.0]], [1, 0], ["a", "a"], doc_ids=doc_ids), tmp_path / "d.parquet")
     expected = ["7", "x"] if "x" in doc_ids else doc_ids
     assert list(read_parquet(tmp_path / "d.parquet").doc_ids) == expected
@@ -300,36 +300,36 @@ CATEGORIES = {
 
 
 @pytest.mark.parametrize("kind", CATEGORIES)
-def test_a_category_is_what_its_values_are_from_every_library_and_file(kind, tmp_path):
+def test_categories_are_read_like_their_values_from_every_source(kind, tmp_path):
     values, features, texts = CATEGORIES[kind]
-    plain = {"qid": [1, 1, 2, 2], "label": [0, 1, 0, 1], "x": [1.0, 2.0, 3.0, 4.0], "grade": values}
-    frame = pd.DataFrame(plain)
+    columns = {"qid": [1, 1, 2, 2], "label": [0, 1, 0, 1], "x": [1.0, 2.0, 3.0, 4.0], "grade": values}
+    frame = pd.DataFrame(columns)
     frame["grade"] = pd.Categorical(values)
     frame["qid"] = frame["qid"].astype("category")
-    dictionary = pa.table(plain | {"grade": pa.array(values).dictionary_encode()})
+    dictionary = pa.table(columns | {"grade": pa.array(values).dictionary_encode()})
     arrow_backed = frame.astype({"grade": pd.ArrowDtype(dictionary["grade"].type)})
     frame.to_parquet(tmp_path / "pandas.parquet")
     pq.write_table(dictionary, tmp_path / "arrow.parquet")
     tables = [
-        pd.DataFrame(plain),
+        pd.DataFrame(columns),
         frame,
         arrow_backed,
         dictionary,
-        pl.DataFrame(plain),
+        pl.DataFrame(columns),
         pl.from_pandas(frame),
     ]
-    found = [from_frame(table) for table in tables]
+    data_sets = [from_frame(table) for table in tables]
     for name in ("pandas", "arrow"):
-        found.append(read_dataset(tmp_path / f"{name}.parquet"))
-        found.append(convert_dataset(tmp_path / f"{name}.parquet", tmp_path / f"{name}.ranksieve"))
-    for data in found:
+        data_sets.append(read_dataset(tmp_path / f"{name}.parquet"))
+        data_sets.append(convert_dataset(tmp_path / f"{name}.parquet", tmp_path / f"{name}.ranksieve"))
+    for data in data_sets:
         assert data.feature_names == features
         assert data.query_ids.tolist() == [1, 2]
         assert {name: list(column) for name, column in data.texts.items()} == texts
-        np.testing.assert_array_equal(np.asarray(data.X), np.asarray(found[0].X))
+        np.testing.assert_array_equal(np.asarray(data.X), np.asarray(data_sets[0].X))
 
 
-def test_query_ids_of_different_kinds_are_different_queries_as_a_category():
+def test_categories_distinguish_query_ids_of_different_types():
     qid = pd.Series([1, 1, "1", "1"], dtype=object)
     for ids in (qid, qid.astype("category")):
         data = from_frame(pd.DataFrame({"qid": ids, "label": [0, 1, 0, 1], "x": [1.0, 2.0, 3.0, 4.0]}))
@@ -344,7 +344,7 @@ tables = pytest.mark.parametrize("kind", TABLES)
 
 @pytest.fixture
 def judged():
-    """Columns a, b and c of 40 documents, labels that follow a, and query ids."""
+    """Columns a, b and c of 40 documents, labels that depend on a, and query ids."""
     rng = np.random.default_rng(0)
     columns = {name: rng.normal(size=40) for name in "abc"}
     return columns, np.digitize(columns["a"], [-0.5, 0.7]), np.repeat(np.arange(4), 10)
@@ -356,7 +356,7 @@ def judged():
     ids=["text", "category"],
 )
 @tables
-def test_a_column_of_digits_that_is_text_is_not_a_feature(kind, ids, judged):
+def test_a_text_column_of_digits_is_not_a_feature(kind, ids, judged):
     columns, y, qid = judged
     frame = TABLES[kind](columns | {"doc_id": list(ids)})
     if kind == "pandas":
@@ -368,13 +368,13 @@ def test_a_column_of_digits_that_is_text_is_not_a_feature(kind, ids, judged):
     with refused_data() as info:
         Dataset(frame, y, qid)
     assert "'doc_id'" in info.value.reason
-    taken = from_frame(TABLES[kind](columns | {"title": list(ids), "label": y, "qid": qid}))
-    assert taken.feature_names == ("a", "b", "c")
+    data = from_frame(TABLES[kind](columns | {"title": list(ids), "label": y, "qid": qid}))
+    assert data.feature_names == ("a", "b", "c")
 
 
 @tables
-def test_a_ranker_finds_the_columns_of_a_frame_by_name(kind, judged):
-    """In any order, with others that may hold text; those that scores do not depend on may be absent."""
+def test_columns_of_frames_are_matched_by_name(kind, judged):
+    """Columns can be in any order, with other columns and text; columns of weight 0 can be missing."""
     columns, y, qid = judged
     for ranker in (
         SparseRankSVM(alpha=0.3, normalise="z"),
@@ -396,8 +396,8 @@ def test_a_ranker_finds_the_columns_of_a_frame_by_name(kind, judged):
         assert f": {lacking};" in info.value.reason
 
 
-def test_features_without_names_go_by_position_without_a_warning(judged):
-    """f1, f2, … are not names that an array, or a frame of other names, could lack."""
+def test_features_without_names_are_matched_by_position(judged):
+    """Data with the default names f1, f2, … are matched by position."""
     columns, y, qid = judged
     X = np.column_stack(list(columns.values()))
     for train in (
@@ -436,7 +436,7 @@ def test_names_of_columns_that_are_not_text(labels, names):
     np.testing.assert_array_equal(data.X, np.eye(4)[:, :2])
 
 
-def test_columns_are_named_as_pandas_names_them():
+def test_names_of_columns_equal_those_of_pandas():
     frame = pd.DataFrame([[1, 0, 7.0, 8.0], [1, 1, 9.0, 4.0], [1, 0, 5.0, 6.0]])
     data = from_frame(frame, qid=0, label=1, ignore=[3])
     assert (data.feature_names, data.y.tolist(), data.query_ids.tolist()) == (("2",), [0, 1, 0], [1])
@@ -449,7 +449,7 @@ def test_columns_are_named_as_pandas_names_them():
 
 
 @pytest.mark.parametrize("name", ["d.txt", "d.txt.gz", "d.parquet", "d.PQ", "d.letor", "d"])
-def test_the_name_tells_the_format(tmp_path, name):
+def test_the_format_is_detected_by_name(tmp_path, name):
     data = make_ranking(n_queries=5, n_features=4, n_informative=2)
     write_dataset(data, tmp_path / name)
     start = (tmp_path / name).read_bytes()[:4]
@@ -460,7 +460,7 @@ def test_the_name_tells_the_format(tmp_path, name):
     np.testing.assert_array_equal(back.y, data.y)
 
 
-def test_the_content_tells_parquet(tmp_path):
+def test_parquet_is_detected_by_content(tmp_path):
     write_parquet(make_ranking(n_queries=5, n_features=4, n_informative=2), tmp_path / "d.bin")
     assert read_dataset(tmp_path / "d.bin").n_queries == 5
 

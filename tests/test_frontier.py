@@ -1,4 +1,4 @@
-"""The frontier of accuracy, features and cost, and its figure."""
+"""The frontier of accuracy, number of features and cost, and its figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.test_report import data_of, text_of
 
 
 @pytest.fixture(scope="module")
-def found(halves):
+def front(halves):
     train, valid = halves
     options = {"normalise": "none", "cv": 0, "smoothing": 1}
     return frontier(train, valid, feature_costs=COSTS, **options, **QUICK)
@@ -33,34 +33,34 @@ def test_pareto_optimal_against_brute_force(rows):
     burdens = np.array(rows, dtype=float)
     optimal = pareto_optimal(burdens)
     for k, row in enumerate(burdens):
-        beaten = any(np.all(other <= row) and np.any(other < row) for other in burdens)
+        dominated = any(np.all(other <= row) and np.any(other < row) for other in burdens)
         twin_before = any(optimal[j] and np.array_equal(burdens[j], row) for j in range(k))
-        assert optimal[k] == (not beaten and not twin_before)
+        assert optimal[k] == (not dominated and not twin_before)
 
 
-def test_the_frontier_tells_what_its_models_reach(halves, found):
+def test_the_frontier_has_the_true_values_of_its_models(halves, front):
     train, valid = halves
-    assert found.optimal.any()
-    assert not found.optimal.all()
-    for k in np.flatnonzero(found.optimal):
-        w = found.coefs[k]
-        assert found.n_features[k] == np.count_nonzero(w) >= 1
-        assert found.costs[k] == make_costs(COSTS).of(np.array(train.feature_names)[w != 0])
+    assert front.optimal.any()
+    assert not front.optimal.all()
+    for k in np.flatnonzero(front.optimal):
+        w = front.coefs[k]
+        assert front.n_features[k] == np.count_nonzero(w) >= 1
+        assert front.costs[k] == make_costs(COSTS).of(np.array(train.feature_names)[w != 0])
         value = evaluate(valid.X @ w, valid, "ndcg@5", "standard").mean["ndcg@5"]
-        assert found.mean[k] == pytest.approx(value)
+        assert front.mean[k] == pytest.approx(value)
 
 
-def test_the_frontier_as_plain_data(found):
-    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+def test_the_frontier_as_json(front):
+    content = json.loads(json.dumps(front.to_dict(), allow_nan=False))
     assert content["metric"] == "ndcg@5"
-    assert len(content["points"]) == len(found)
+    assert len(content["points"]) == len(front)
     for k, point in enumerate(content["points"]):
-        assert point["cost"] == found.costs[k]
-        assert ("features" in point) == point["optimal"] == found.optimal[k]
+        assert point["cost"] == front.costs[k]
+        assert ("features" in point) == point["optimal"] == front.optimal[k]
         assert not point["optimal"] or len(point["features"]) == point["n_features"]
 
 
-def test_budgets_cut_the_frontier_off(halves):
+def test_budgets_limit_the_frontier(halves):
     train, valid = halves
     cut = frontier(train, valid, feature_costs=COSTS, max_cost=4, max_features=3, **QUICK)
     assert cut.costs.max() <= 4
@@ -69,29 +69,29 @@ def test_budgets_cut_the_frontier_off(halves):
 
 def test_a_frontier_without_costs_counts_features(halves):
     train, valid = halves
-    plain = frontier(train, valid, **QUICK)
-    assert plain.costs is None
-    figure = frontier_figure(plain.to_dict())
+    without_costs = frontier(train, valid, **QUICK)
+    assert without_costs.costs is None
+    figure = frontier_figure(without_costs.to_dict())
     assert figure["layout"]["xaxis"]["title"] == "features"
     assert set(figure["data"][2]["x"]) <= set(range(1, 9))
 
 
-def test_the_figure(found):
-    figure = frontier_figure(found.to_dict())
+def test_the_figure(front):
+    figure = frontier_figure(front.to_dict())
     assert_drawable(figure)
     beaten, steps, optimal = figure["data"]
-    assert len(beaten["x"]) + len(optimal["x"]) == len(found)
-    assert len(optimal["x"]) == len(optimal["marker"]["color"]) == found.optimal.sum()
+    assert len(beaten["x"]) + len(optimal["x"]) == len(front)
+    assert len(optimal["x"]) == len(optimal["marker"]["color"]) == front.optimal.sum()
     for line in (steps["x"], steps["y"]):
         assert all(a < b for a, b in pairwise(line))
-    assert max(steps["y"]) == pytest.approx(found.mean.max())
+    assert max(steps["y"]) == pytest.approx(front.mean.max())
     assert beaten["name"].startswith("dominated")
 
 
-def test_the_page_has_a_title_a_table_of_steps_and_the_figure(found):
-    plain = found.to_dict()
+def test_the_page_has_a_title_a_table_of_steps_and_the_figure(front):
+    plain = front.to_dict()
     page = frontier_page(plain)
-    assert page == frontier_page(plain)  # the same bytes on every run
+    assert page == frontier_page(plain)  # reproducible
     assert len(page) < 200_000
     assert data_of(page)["figures"].keys() == {"frontier"}
     text = text_of(page)
@@ -103,7 +103,7 @@ def test_the_page_has_a_title_a_table_of_steps_and_the_figure(found):
     assert "--max-cost" in text
 
 
-def test_names_are_shown_not_interpreted(halves):
+def test_names_are_escaped(halves):
     train, valid = halves
     names = [f"<b>{j}" for j in range(8)]
     nasty = [Dataset(d.X, d.y, d.qid, names) for d in (train, valid)]
@@ -115,6 +115,6 @@ def test_names_are_shown_not_interpreted(halves):
     assert any("<b>" in text for text in texts)  # the page shows them as text
 
 
-def test_the_pareto_front_rises():
+def test_the_pareto_front_is_increasing():
     points = [{"cost": c, "mean": m} for c, m in ((3, 0.5), (1, 0.2), (2, 0.1), (3, 0.6), (4, 0.6))]
     assert [(p["cost"], p["mean"]) for p in pareto_front(points, "cost")] == [(1, 0.2), (3, 0.6)]

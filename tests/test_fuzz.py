@@ -1,4 +1,4 @@
-"""Hostile files of every kind: what fuzzing found, each with its sentence, and a few more of each target."""
+"""Hostile files of every kind: those that fuzzing found, with their messages, and a few of each target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import ranksieve as rs
 from ranksieve.cli.options import read_scores
 from ranksieve.io.letor import read_names
 from ranksieve.io.tables import read_queries
-from tests.fuzz.child import drawn, tried
+from tests.fuzz.child import draw_input, try_input
 from tests.fuzz.targets import TARGETS
 from tests.refusals import refused_data, refused_parameter
 from tests.test_booster_models import changed
@@ -40,9 +40,9 @@ LARGEST = 10_000_000
 def test_a_few_inputs_of_each_target(target, tmp_path, monkeypatch):
     monkeypatch.setenv("RANKSIEVE_FUZZ_FOLDER", str(tmp_path))
     for number in range(FEW.get(target, 60)):
-        given = drawn(target, SEED, number)
-        _, fault = tried(target, given)
-        assert not fault, (number, given)
+        value = draw_input(target, SEED, number)
+        _, fault = try_input(target, value)
+        assert not fault, (number, value)
 
 
 HUGE = "'10000000000'"
@@ -95,7 +95,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_files_that_were_found(case, tmp_path):
+def test_files_found_by_fuzzing(case, tmp_path):
     read, content, line, word = FILES[case]
     path = tmp_path / "file"
     path.write_bytes(content)
@@ -117,16 +117,16 @@ TABLES = {
 
 
 @pytest.mark.parametrize("read", TABLES, ids=lambda read: read.__name__)
-def test_any_line_end_will_do(read, tmp_path):
-    found = []
+def test_all_line_endings_are_accepted(read, tmp_path):
+    results = []
     for end in LINE_ENDS:
         (tmp_path / "file").write_bytes(TABLES[read].replace("\n", end).encode())
-        found.append(repr(read(tmp_path / "file")))
-    assert found == found[:1] * 3
+        results.append(repr(read(tmp_path / "file")))
+    assert results == results[:1] * 3
 
 
 @pytest.mark.parametrize("letter", ["\u2028", "\x85", "\x0c", "\x1c"])
-def test_other_letters_end_no_line(letter, tmp_path):
+def test_other_characters_do_not_end_a_line(letter, tmp_path):
     (tmp_path / "w.csv").write_text(f"a{letter}b,1\nc,2\n", encoding="utf-8")
     assert rs.io.read_query_weights(tmp_path / "w.csv") == {f"a{letter}b": 1.0, "c": 2.0}
     (tmp_path / "c.csv").write_text(f"feature,cost\na{letter}b,1\n", encoding="utf-8")
@@ -134,11 +134,11 @@ def test_other_letters_end_no_line(letter, tmp_path):
 
 
 def test_scores_beyond_float32_tie_without_a_warning():
-    found = rs.evaluate_run({"1": {"a": 1e308, "b": 1e300, "c": 1.0}}, {"1": {"b": 1.0}}, ["mrr"])
-    assert found.mean["mrr"] == 1.0  # equal scores come in descending order of the name
+    evaluation = rs.evaluate_run({"1": {"a": 1e308, "b": 1e300, "c": 1.0}}, {"1": {"b": 1.0}}, ["mrr"])
+    assert evaluation.mean["mrr"] == 1.0  # equal scores come in descending order of the name
 
 
-def test_a_quoted_query_may_begin_like_a_comment(tmp_path):
+def test_a_quoted_query_can_begin_with_a_hash(tmp_path):
     (tmp_path / "j.csv").write_text('# note\n # note\nquery,doc,grade\n"#5",a,1\nb,c,2\n')
     assert rs.io.read_judgements(tmp_path / "j.csv").grades == {"#5": {"a": 1.0}, "b": {"c": 2.0}}
 
@@ -147,13 +147,13 @@ def test_a_quoted_query_may_begin_like_a_comment(tmp_path):
 
 
 def parquet(path, names=("qid", "label", "a"), **columns):
-    given = {"qid": pa.array([1, 1]), "label": pa.array([0, 1]), "a": pa.array([0.5, 1.5]), **columns}
-    pq.write_table(pa.Table.from_arrays([given[name] for name in names], names=list(names)), path)
+    arrays = {"qid": pa.array([1, 1]), "label": pa.array([0, 1]), "a": pa.array([0.5, 1.5]), **columns}
+    pq.write_table(pa.Table.from_arrays([arrays[name] for name in names], names=list(names)), path)
     return path
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()])
-def test_whole_numbers_beyond_float64_are_rounded_as_text_is(kind, tmp_path):
+def test_integers_beyond_float64_are_rounded_as_in_text(kind, tmp_path):
     path = parquet(
         tmp_path / "d.parquet", a=pa.array([2**53 + 1, None], kind), label=pa.array([2**60 + 1, 0])
     )
@@ -171,7 +171,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_columns_of_odd_kinds_that_hold_numbers_or_nothing(kind, tmp_path):
+def test_columns_of_unusual_types_with_numbers_or_nulls(kind, tmp_path):
     X = rs.read_dataset(parquet(tmp_path / "d.parquet", a=ODD[kind])).X
     assert np.isnan(X[1, 0])
     assert np.isnan(X[0, 0]) or X[0, 0] == 1.5
@@ -187,14 +187,14 @@ def test_columns_of_odd_kinds_that_hold_numbers_or_nothing(kind, tmp_path):
     ],
     ids=str,
 )
-def test_query_ids_that_fit_no_folder(ids, tmp_path):
+def test_query_ids_that_a_folder_cannot_store(ids, tmp_path):
     path = parquet(tmp_path / "d.parquet", qid=ids)
     with refused_data(path) as info:
         rs.io.convert_dataset(path, tmp_path / "d.ranksieve")
     assert "'qid'" in info.value.reason
 
 
-def test_columns_of_one_name(tmp_path):
+def test_duplicate_column_names(tmp_path):
     path = parquet(tmp_path / "d.parquet", names=("qid", "label", "a", "a"))
     with refused_data(path) as info:
         rs.read_dataset(path)
@@ -209,7 +209,7 @@ def test_parquet_whose_text_is_not_utf8(name, word, tmp_path):
     texts = pa.array(["text", "text"])
     path = parquet(tmp_path / "d.parquet", names=("qid", "label", "a", "bbbb"), bbbb=texts)
     path.write_bytes(path.read_bytes().replace(name.encode(), b"\xff" * 4))
-    for read in (rs.read_dataset, lambda given: rs.io.convert_dataset(given, tmp_path / "d.ranksieve")):
+    for read in (rs.read_dataset, lambda file: rs.io.convert_dataset(file, tmp_path / "d.ranksieve")):
         with refused_data(path) as info:
             read(path)
         assert word in info.value.reason
@@ -219,10 +219,10 @@ def test_parquet_whose_text_is_not_utf8(name, word, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "read", [rs.io.read_letor, lambda *given, **options: list(rs.io.stream_letor(*given, **options))]
+    "read", [rs.io.read_letor, lambda *arguments, **options: list(rs.io.stream_letor(*arguments, **options))]
 )
 @pytest.mark.parametrize("sparse", [False, True])
-def test_more_features_than_can_have_names_are_refused_before_any_work(read, sparse, tmp_path):
+def test_too_large_n_features_is_refused_before_reading(read, sparse, tmp_path):
     (tmp_path / "d.txt").write_text("1 qid:1 1:1\n")
     tracemalloc.start()
     try:
@@ -234,17 +234,17 @@ def test_more_features_than_can_have_names_are_refused_before_any_work(read, spa
 
 
 @pytest.mark.parametrize("name", ["d.txt", "d.csv", "d.parquet"])
-def test_one_long_query_id_takes_no_room_in_other_rows(name, tmp_path):
+def test_one_long_query_id_does_not_take_memory_in_other_rows(name, tmp_path):
     n_rows, long = 3000, "q" * 20_000
     ids = [long, *(f"q{row // 10}" for row in range(n_rows))]
     data = rs.Dataset(np.ones((len(ids), 1)), np.zeros(len(ids)), ids)
     rs.write_dataset(data, tmp_path / name)
-    rs.read_dataset(tmp_path / name)  # what is imported on the way does not count
+    rs.read_dataset(tmp_path / name)  # imports do not count
     tracemalloc.start()
     try:
         back = rs.read_dataset(tmp_path / name)
         back.queries  # noqa: B018
-        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20  # of fixed width they take 240 MB
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20  # ids of fixed width would take 240 MB
     finally:
         tracemalloc.stop()
     assert back.qid.tolist() == ids

@@ -1,4 +1,4 @@
-"""LETOR text made hostile: the quick reader and a slow one agree, and what is accepted comes back."""
+"""Mutated LETOR text: the fast and the slow reader agree, and accepted texts survive a round trip."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ FOUND = [
 
 @pytest.mark.parametrize("content", FOUND)
 @pytest.mark.parametrize("sparse", [False, True])
-def test_texts_that_were_found(content, sparse):
+def test_texts_found_by_fuzzing(content, sparse):
     check_letor(Case(content, None, False, sparse, False, 64, True))
 
 
-def test_the_slow_reader_reads():
-    found = slow_read(b"\xef\xbb\xbf2 qid:a 3:0.5 1:NULL # docid = x\n\n# note\n0 qid:7 2:-0#y z\r\n")
-    assert (found.labels, found.queries, found.doc_ids) == ([2.0, 0.0], ["a", "7"], [b"x", b"y"])
-    assert [list(row) for row in found.rows] == [[1, 3], [2]]
-    assert found.comments == [b" docid = x", b"y z"]
+def test_the_slow_reader():
+    documents = slow_read(b"\xef\xbb\xbf2 qid:a 3:0.5 1:NULL # docid = x\n\n# note\n0 qid:7 2:-0#y z\r\n")
+    assert (documents.labels, documents.queries, documents.doc_ids) == ([2.0, 0.0], ["a", "7"], [b"x", b"y"])
+    assert [list(row) for row in documents.rows] == [[1, 3], [2]]
+    assert documents.comments == [b" docid = x", b"y z"]
     for refused in (
         b"",
         b"1 qid:1\n",

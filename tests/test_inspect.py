@@ -1,4 +1,4 @@
-"""Features in figures against brute force, near-duplicates, and what the command and its page say of them."""
+"""Figures of features against brute force, near-duplicates, remarks, the command and its page."""
 
 import json
 from pathlib import Path
@@ -19,8 +19,8 @@ HOSTILE = "<b>price</b> & 'x'"
 
 
 @pytest.fixture
-def troubled():
-    """Data with one trouble of each kind."""
+def faulty():
+    """Data with one potential problem of each kind."""
     data = random_dataset(seed=5, n_queries=30, n_features=2, longest=20)
     rng = np.random.default_rng(0)
     X = np.column_stack(
@@ -44,41 +44,41 @@ def within(x, qid):
     return x - np.array([np.mean(x[qid == query]) for query in qid])
 
 
-def test_figures_of_each_feature(troubled):
-    found = {one.name: one for one in rs.inspect_features(troubled).features}
-    x, qid = troubled.X[:, 0], troubled.qid
-    one = found["a"]
+def test_figures_of_each_feature(faulty):
+    features = {one.name: one for one in rs.inspect_features(faulty).features}
+    x, qid = faulty.X[:, 0], faulty.qid
+    one = features["a"]
     assert [one.minimum, one.median, one.maximum] == [x.min(), np.median(x), x.max()]
     assert [one.lower_quartile, one.upper_quartile] == np.quantile(x, [0.25, 0.75]).tolist()
     assert one.deviation == pytest.approx(np.sqrt(np.mean(within(x, qid) ** 2)), rel=1e-12)
     assert (one.missing, one.zeros, one.constant, one.n_infinite) == (0.0, 0.0, False, 0)
-    assert sum(one.histogram) == troubled.n_docs
-    holes = found[HOSTILE]
-    assert holes.missing == np.isnan(troubled.X[:, 6]).mean()
-    assert holes.median == np.nanmedian(troubled.X[:, 6])
-    assert found["never"].median is None
-    assert (found["never"].constant, found["never"].histogram) == (True, ())
-    assert (found["odd"].n_infinite, found["odd"].maximum) == (1, troubled.X[1:, 8].max())
-    assert found["length"].constant_within_queries
-    assert (found["length"].metric, found["length"].deviation) == (0.0, 0.0)
+    assert sum(one.histogram) == faulty.n_docs
+    holes = features[HOSTILE]
+    assert holes.missing == np.isnan(faulty.X[:, 6]).mean()
+    assert holes.median == np.nanmedian(faulty.X[:, 6])
+    assert features["never"].median is None
+    assert (features["never"].constant, features["never"].histogram) == (True, ())
+    assert (features["odd"].n_infinite, features["odd"].maximum) == (1, faulty.X[1:, 8].max())
+    assert features["length"].constant_within_queries
+    assert (features["length"].metric, features["length"].deviation) == (0.0, 0.0)
 
 
-def test_a_feature_alone_is_measured_up_and_down(troubled):
-    found = rs.inspect_features(troubled, "ndcg@5", "standard")
+def test_single_features_are_evaluated_in_both_directions(faulty):
+    inspection_result = rs.inspect_features(faulty, "ndcg@5", "standard")
     for j in (0, 2, 3):
-        values = [rs.evaluate(sign * troubled.X[:, j], troubled, "ndcg@5").mean["ndcg@5"] for sign in (1, -1)]
-        assert found.features[j].metric == pytest.approx(max(values), rel=1e-12)
-        assert found.features[j].direction == (1 if values[0] >= values[1] else -1)
-    assert found.features[3].metric == found.ideal
-    assert 0 < found.chance < found.ideal
+        values = [rs.evaluate(sign * faulty.X[:, j], faulty, "ndcg@5").mean["ndcg@5"] for sign in (1, -1)]
+        assert inspection_result.features[j].metric == pytest.approx(max(values), rel=1e-12)
+        assert inspection_result.features[j].direction == (1 if values[0] >= values[1] else -1)
+    assert inspection_result.features[3].metric == inspection_result.ideal
+    assert 0 < inspection_result.chance < inspection_result.ideal
 
 
-def test_near_duplicates(troubled):
-    (group,) = rs.inspect_features(troubled).alike
+def test_near_duplicates(faulty):
+    (group,) = rs.inspect_features(faulty).alike
     assert group.features == ("a", "not_a")
-    z, w = (within(troubled.X[:, j], troubled.qid) for j in (0, 2))
+    z, w = (within(faulty.X[:, j], faulty.qid) for j in (0, 2))
     assert group.correlation == pytest.approx(abs(np.corrcoef(z, w)[0, 1]), rel=1e-9)
-    assert rs.inspect_features(troubled, least_correlation=1.0).alike == ()
+    assert rs.inspect_features(faulty, least_correlation=1.0).alike == ()
 
 
 def test_the_same_figures_from_sparse_data_and_from_disk(tmp_path, monkeypatch):
@@ -88,9 +88,9 @@ def test_the_same_figures_from_sparse_data_and_from_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(inspection, "PRODUCT_ROWS", 7)
     stored = rs.io.convert_dataset(data, tmp_path / "d.ranksieve")
     for other in (data.replace_features(sp.csr_array(data.X)), stored):
-        found = rs.inspect_features(other)
-        assert found.features == expected.features
-        assert found.list_lengths == expected.list_lengths
+        result = rs.inspect_features(other)
+        assert result.features == expected.features
+        assert result.list_lengths == expected.list_lengths
 
 
 def test_list_lengths(small):
@@ -102,32 +102,32 @@ def test_list_lengths(small):
 
 
 def test_nothing_to_compare():
-    found = rs.inspect_features(Dataset([[1.0], [1.0]], [0, 1], [1, 1]))
-    assert found.alike == ()
-    assert found.features[0].constant
+    result = rs.inspect_features(Dataset([[1.0], [1.0]], [0, 1], [1, 1]))
+    assert result.alike == ()
+    assert result.features[0].constant
 
 
-# --- Words -------------------------------------------------------------------------------------------------
+# --- Remarks -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_worth_a_look(troubled):
-    said = remarks(rs.describe(troubled), rs.inspect_features(troubled), ["title"])
+def test_remarks(faulty):
+    sentences = remarks(rs.describe(faulty), rs.inspect_features(faulty), ["title"])
     starts = [
         "answer alone has NDCG@10 0.9",
         "1 value is infinite, in odd: fit refuses them.",
         "13 % of the queries have only one label",
         "never is missing in every row.",
-        f"{100 * np.isnan(troubled.X[:, 6]).mean():.0f} % of {HOSTILE} is missing: fit fills them with means",
+        f"{100 * np.isnan(faulty.X[:, 6]).mean():.0f} % of {HOSTILE} is missing: fit fills them with means",
         "Scales differ ",
         "length is the same for all documents of a query and cannot change a ranking.",
         "a and not_a rank nearly the same: |correlation| within queries 1.000.",
         "Text columns, not used as features: title.",
     ]
-    assert [sentence[: len(start)] for sentence, start in zip(said, starts, strict=True)] == starts
+    assert [sentence[: len(start)] for sentence, start in zip(sentences, starts, strict=True)] == starts
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "qid", "said"),
+    ("X", "y", "qid", "beginning"),
     [
         ([[1.0], [2.0]], [1, 1], [1, 1], "No query has documents with different labels"),
         ([[1.0], [2.0], [3.0]], [1, 0, 1], [1, 1, 2], "50 % of the queries have only one label"),
@@ -142,20 +142,22 @@ def test_what_is_worth_a_look(troubled):
         ),
     ],
 )
-def test_other_remarks(X, y, qid, said):
+def test_other_remarks(X, y, qid, beginning):
     data = Dataset(X, y, qid)
-    assert any(words.startswith(said) for words in remarks(rs.describe(data), rs.inspect_features(data)))
+    assert any(
+        sentence.startswith(beginning) for sentence in remarks(rs.describe(data), rs.inspect_features(data))
+    )
 
 
 def test_labels_that_cannot_be_measured():
-    found = rs.inspect_features(Dataset([[1.0], [2.0]], [-1, 1], [1, 1]))
-    assert (found.chance, found.ideal, found.features[0].metric) == (None, None, 0.0)
-    assert not found.features[0].constant_within_queries
+    result = rs.inspect_features(Dataset([[1.0], [2.0]], [-1, 1], [1, 1]))
+    assert (result.chance, result.ideal, result.features[0].metric) == (None, None, 0.0)
+    assert not result.features[0].constant_within_queries
     with refused_parameter("metric", "ndgc"):
         rs.inspect_features(random_dataset(), "ndgc@10")
 
 
-def test_plain_data_have_nothing_worth_a_look():
+def test_no_remarks_on_data_without_problems():
     data = rs.make_ranking(n_queries=20, n_features=5, n_informative=2, random_state=0)
     assert remarks(rs.describe(data), rs.inspect_features(data)) == []
 
@@ -164,9 +166,9 @@ def test_plain_data_have_nothing_worth_a_look():
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, troubled):
+def here(tmp_path, monkeypatch, faulty):
     monkeypatch.chdir(tmp_path)
-    rs.write_dataset(troubled, "d.parquet")
+    rs.write_dataset(faulty, "d.parquet")
 
 
 def test_the_command(here):
@@ -182,10 +184,10 @@ def test_the_command(here):
     assert "budget  " not in short.splitlines()[-6]
 
 
-def test_json(here, troubled):
+def test_json(here, faulty):
     content = json.loads(run("inspect", "d.parquet", "--json").stdout)
     assert content["texts"] == ["title"]
-    assert [one["name"] for one in content["features"]] == list(troubled.feature_names)
+    assert [one["name"] for one in content["features"]] == list(faulty.feature_names)
     assert content["alike"][0]["features"] == ["a", "not_a"]
     assert content["n_infinite"] == 1
 
@@ -201,5 +203,5 @@ def test_the_page(here):
     assert "http:" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_what_the_command_refuses(here):
+def test_refusals_of_the_command(here):
     assert refused("inspect", "d.parquet", "--report", "gone/page.html").facts == ("gone/page.html", None)

@@ -1,4 +1,4 @@
-"""Files that only grow: whole lines, torn lines, other owners, a full disk."""
+"""Journals: complete and incomplete lines, damaged files, other versions, a full disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begin(path):
     make(path).append({"kind": "fit"})
 
 
-def test_what_was_appended_is_read_again(tmp_path):
+def test_round_trip_of_rows(tmp_path):
     path = tmp_path / "deep" / "Fold1.jsonl"
     journal = make(path)
     journal.append({"kind": "fit", "weights": np.array([0.1, 1 / 3]), "gap": np.nan, "tol": np.inf})
@@ -38,21 +38,21 @@ def test_what_was_appended_is_read_again(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
-def test_a_torn_line_is_cut_off_and_written_again(tmp_path, cut):
+def test_an_incomplete_line_is_removed_and_written_again(tmp_path, cut):
     path = tmp_path / "Fold1.jsonl"
     journal = make(path)
     journal.append({"kind": "fit", "point": 0})
-    whole = path.read_bytes()
+    complete = path.read_bytes()
     journal.append({"kind": "fit", "point": 1, "value": 0.25})
     path.write_bytes(path.read_bytes()[:-cut])
     assert read_journal(path)[1] == [{"kind": "fit", "point": 0}]
     again = make(path)
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == complete
     again.append({"kind": "fit", "point": 1, "value": 0.25})
     assert [row["point"] for row in read_journal(path)[1]] == [0, 1]
 
 
-def test_a_torn_header_is_begun_again(tmp_path):
+def test_an_incomplete_header_is_rewritten(tmp_path):
     path = tmp_path / "Fold1.jsonl"
     path.write_text('{"kind": "head')
     with refused_data(path):
@@ -70,7 +70,7 @@ def test_a_damaged_line_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["5", "[]", "null", "{}", '{"point": 1}'])
-def test_a_line_that_is_no_row_is_named(tmp_path, line):
+def test_a_line_that_is_not_a_row_is_named(tmp_path, line):
     path = tmp_path / "Fold1.jsonl"
     begin(path)
     path.write_text(path.read_text() + line + "\n")
@@ -81,7 +81,7 @@ def test_a_line_that_is_no_row_is_named(tmp_path, line):
 
 
 @pytest.mark.parametrize("lacking", ["version", "identity", "notes"])
-def test_a_header_that_lacks_something_is_named(tmp_path, lacking):
+def test_an_incomplete_header_is_named(tmp_path, lacking):
     path = tmp_path / "Fold1.jsonl"
     begin(path)
     header = json.loads(path.read_text().splitlines()[0])
@@ -123,12 +123,12 @@ def test_other_options_and_other_versions_are_refused(tmp_path):
     assert "not a results file" in info.value.reason
 
 
-def test_work_that_is_refused_leaves_no_file(tmp_path):
+def test_a_journal_without_rows_has_no_file(tmp_path):
     make(tmp_path / "Fold1.jsonl")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_header_alone_refuses_nobody(tmp_path):
+def test_a_header_without_rows_is_replaced(tmp_path):
     path, other = tmp_path / "Fold1.jsonl", {**IDENTITY, "profile": "trec"}
     begin(path)
     header = path.read_text().splitlines(keepends=True)[0]
@@ -141,7 +141,7 @@ def test_a_header_alone_refuses_nobody(tmp_path):
 @pytest.mark.parametrize(
     "line", ['{"something": "else"}', '{"format": "ranksieve-results", "format_version": 99}']
 )
-def test_a_line_of_others_is_never_cut_off(tmp_path, line):
+def test_lines_of_other_formats_are_never_removed(tmp_path, line):
     path = tmp_path / "Fold1.jsonl"
     path.write_text(line + "\n")
     for touch in (make, lambda path: check_resumable(path, IDENTITY, path.parent)):
@@ -166,16 +166,16 @@ except OSError as error:
 
 
 @pytest.mark.full
-def test_a_disk_that_is_full_says_so_and_loses_nothing(tmp_path):
+def test_a_full_disk_is_reported_and_rows_are_kept(tmp_path):
     path = tmp_path / "Fold1.jsonl"
     run = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True
     )
     assert "finished fits are kept; free disk space and run again" in run.stdout
-    assert path.read_bytes()[-1:] != b"\n"  # the system took a part of the line
+    assert path.read_bytes()[-1:] != b"\n"  # a part of the line was written
     assert read_journal(path)[1] == [{"kind": "fit", "point": 0}]
 
 
-def test_plain_keeps_every_bit_of_a_float():
+def test_to_plain_keeps_floats_exactly():
     values = np.random.default_rng(0).normal(size=100)
     assert json.loads(json.dumps(to_plain(values))) == values.tolist()

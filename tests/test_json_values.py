@@ -1,4 +1,4 @@
-"""JSON values of a given type, and the sentences about others."""
+"""Decoding and conversion of JSON values, and messages about wrong types."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ values = st.recursive(
 
 
 @given(values)
-def test_sound_json_is_decoded_as_ever(value):
+def test_valid_json_is_decoded_like_the_standard_library(value):
     text = json.dumps(value)
     assert decode_json(text) == json.loads(text)
 
 
-def test_whole_numbers_beyond_floats_are_infinite():
+def test_integers_beyond_floats_are_infinite():
     assert decode_json("[1" + "0" * 400 + ", -1" + "0" * 5000 + "]") == [math.inf, -math.inf]
     assert decode_json(str(10**300)) == 10**300
 
 
-def test_deep_nesting_is_damage():
+def test_deep_nesting_is_refused():
     with pytest.raises(json.JSONDecodeError, match="nested"):
         decode_json("[" * 100_000)
 
 
-def test_a_sound_object():
-    found = convert_to({"weights": (1, 2.5), "name": "a"}, Example, "it")
-    assert found == Example("a", [1.0, 2.5], None, 1)
-    assert isinstance(found.weights[0], float)
+def test_a_valid_object():
+    result = convert_to({"weights": (1, 2.5), "name": "a"}, Example, "it")
+    assert result == Example("a", [1.0, 2.5], None, 1)
+    assert isinstance(result.weights[0], float)
     full = {"name": "a", "weights": [], "note": "b", "count": 3}
     assert convert_to(full, Example) == Example("a", [], "b", 3)
 
@@ -66,13 +66,13 @@ def test_a_sound_object():
         ({"name": "a", "weights": [], "more": 1}, "it: object contains unknown field 'more'"),
     ],
 )
-def test_other_shapes_are_refused_with_their_place(value, words):
+def test_other_types_are_refused_with_their_path(value, words):
     with pytest.raises(DataError) as caught:
         convert_to(value, Example, "it")
     assert caught.value.reason == words
 
 
-def test_an_unknown_name_cannot_break_the_line():
+def test_unknown_names_are_escaped_and_shortened():
     with pytest.raises(DataError) as caught:
         convert_to({"name": "a", "weights": [], "m\nore" * 99: 1}, Example)
     assert caught.value.reason.isprintable()

@@ -1,4 +1,4 @@
-"""read_letor and write_letor against a literal parser, Python's float, scikit-learn and every bad input."""
+"""read_letor and write_letor: a literal parser, Python's float, scikit-learn, bad input."""
 
 import contextlib
 import gzip
@@ -29,7 +29,7 @@ QUICK = examples(150)
 
 
 @contextlib.contextmanager
-def written(content, suffix=".txt"):
+def file_with(content, suffix=".txt"):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"data{suffix}"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -37,13 +37,13 @@ def written(content, suffix=".txt"):
 
 
 def read_text(content, suffix=".txt", **options):
-    with written(content, suffix) as path:
+    with file_with(content, suffix) as path:
         return read_letor(path, **options)
 
 
 def reason(content, line=None, suffix=".txt", **options):
-    """The reason of the error about this line."""
-    with written(content, suffix) as path:
+    """The reason of the error, which must name this line."""
+    with file_with(content, suffix) as path:
         with refused_data(path, line) as info:
             read_letor(path, **options)
         return info.value.reason
@@ -58,8 +58,8 @@ def bits(values):
 
 def slow_document_id(comment):
     words = re.split(r"[ \t\r]+", comment.strip(" \t\r"))
-    found = re.search(r"(?:^|[ \t\r])docid[ \t\r]*=[ \t\r]*([^ \t\r]+)", comment, re.IGNORECASE)
-    return found[1] if found else words[0]
+    match = re.search(r"(?:^|[ \t\r])docid[ \t\r]*=[ \t\r]*([^ \t\r]+)", comment, re.IGNORECASE)
+    return match[1] if match else words[0]
 
 
 def slow_read(text):
@@ -158,14 +158,14 @@ HARD = [
 @examples(250)
 @given(st.lists(st.from_regex(r"[+-]?(\d{1,25}(\.\d{0,25})?|\.\d{1,25})([eE][+-]?\d{1,3})?", fullmatch=True)))
 @example([*HALFWAY, *HARD, "0." + "0" * 30 + "1", "1" * 40, "0" * 40 + ".5", "123456789012345678"])
-def test_numbers_have_the_bits_of_float(tokens):
+def test_numbers_are_bit_identical_to_float(tokens):
     tokens = [token for token in tokens if token.isascii() and np.isfinite(float(token))]
     line = "0 qid:1 1:0 " + " ".join(f"{k + 2}:{token}" for k, token in enumerate(tokens))
     expected = [0.0, *(float(token) for token in tokens)]
     np.testing.assert_array_equal(bits(read_text(line).X[0]), bits(expected))
 
 
-def test_seventeen_digit_numbers_have_the_bits_of_float():
+def test_seventeen_digit_numbers_are_bit_identical_to_float():
     numbers = np.random.default_rng(0).standard_normal(20_000) * 10.0 ** np.arange(-10, 10).repeat(1000)
     text = "".join(f"{value!r} qid:1 1:{value:.17e}\n" for value in numbers.tolist())
     data = read_text(text)
@@ -175,7 +175,7 @@ def test_seventeen_digit_numbers_have_the_bits_of_float():
 
 def test_agrees_with_scikit_learn():
     data = make_ranking(n_queries=30, random_state=1)
-    with written("") as path:
+    with file_with("") as path:
         write_letor(data, path)
         X, y, qid = load_svmlight_file(str(path), query_id=True, zero_based=False)
         ours = read_letor(path)
@@ -246,7 +246,7 @@ def test_a_real_pipe_as_standard_input(monkeypatch):
 
 
 def test_several_files_are_one_data_set():
-    with written("1 qid:a 1:1 #x\n0 qid:b 1:2\n") as first, written("2 qid:a 3:5\n") as second:
+    with file_with("1 qid:a 1:1 #x\n0 qid:b 1:2\n") as first, file_with("2 qid:a 3:5\n") as second:
         data = read_letor([first, second])
         assert data.source == f"{first}, {second}"
     assert data.n_queries == 2
@@ -255,8 +255,11 @@ def test_several_files_are_one_data_set():
     assert list(data.comments) == ["x", "", ""]
 
 
-def test_errors_in_several_files_count_lines_of_their_own_file():
-    with written("1 qid:a 1:1\n0 qid:b 1:2\n") as first, written("2 qid:a 3:5\n\n2 qid:a 0:1\n") as second:
+def test_errors_in_several_files_name_file_and_line():
+    with (
+        file_with("1 qid:a 1:1\n0 qid:b 1:2\n") as first,
+        file_with("2 qid:a 3:5\n\n2 qid:a 0:1\n") as second,
+    ):
         assert str(second) != str(first)
         with refused_data(second, 3) as info:
             read_letor([first, second])
@@ -286,7 +289,7 @@ def test_scattered_queries_keep_their_rows():
     assert data.queries.order.tolist() == [0, 3, 6, 1, 4, 7, 2, 5, 8]
 
 
-def test_query_ids_that_begin_alike_differ():
+def test_query_ids_with_a_common_prefix_differ():
     data = read_text("0 qid:1 1:1\n0 qid:12 1:1\n0 qid:1 1:1\n0 qid:12 1:1\n0 qid:122 1:1\n")
     assert data.qid.tolist() == [1, 12, 1, 12, 122]
 
@@ -315,7 +318,7 @@ def test_document_ids():
         data.comments[8]
 
 
-def test_no_comment_at_all_means_none():
+def test_comments_are_none_if_there_are_none():
     data = read_text("1 qid:1 1:1\n0 qid:1 1:2 #\n")
     assert data.comments is None
     assert data.doc_ids is None
@@ -324,12 +327,12 @@ def test_no_comment_at_all_means_none():
 def test_comments_need_not_be_utf8():
     data = read_text(b"1 qid:1 1:1 # caf\xe9 au lait\n")
     assert data.comments[0] == " caf\ufffd au lait"
-    with written("") as path:
+    with file_with("") as path:
         write_letor(data, path)
         assert path.read_bytes() == b"1 qid:1 1:1 # caf\xe9 au lait\n"
 
 
-def test_sparse_keeps_what_the_lines_give():
+def test_sparse_keeps_explicit_values():
     data = read_text(
         "1 qid:1 7:2 3:0\n0 qid:1\n2 qid:2 1:NULL\n", sparse=True, missing="keep", _chunk_bytes=9
     )
@@ -354,12 +357,12 @@ def test_float32():
     assert "feature 2 is 1e+39 in float32" in reason("1 qid:1 1:1\n1 qid:1 2:1e39\n", 2, dtype=np.float32)
 
 
-def test_memory_stays_near_the_result():
+def test_memory_is_limited():
     text = "".join(
         f"{i % 3} qid:{i // 20} " + " ".join(f"{j}:0.{i:06}" for j in range(1, 47)) + "\n"
         for i in range(9000)
     )
-    with written(text) as path:
+    with file_with(text) as path:
         read_letor(path)
         tracemalloc.start()
         data = read_letor(path, _chunk_bytes=1 << 16)
@@ -388,9 +391,9 @@ def test_missing_policies(policy, expected, sparse):
     np.testing.assert_array_equal(data.X.toarray() if sparse else data.X, expected)
 
 
-def test_missing_is_kept_by_default_and_an_error_on_demand():
+def test_missing_values_are_kept_by_default_or_an_error():
     text = "1 qid:1 1:4\n\n1 qid:1 7:NULL 8:NULL\n1 qid:1 1:NULL\n"
-    with written(text, ".txt") as path:
+    with file_with(text, ".txt") as path:
         assert np.isnan(read_letor(path).X).sum() == 3
     assert "feature 7 is missing" in reason(text, 3, missing="error")
 
@@ -480,12 +483,12 @@ def test_no_files_and_no_features():
     assert "no line has a feature" in reason("1 qid:1\n")
 
 
-def test_gzip_that_breaks_off():
+def test_truncated_gzip():
     whole = gzip.compress((GOOD_LINE * 5000).encode())
     assert "truncated" in reason(whole[:-30], suffix=".gz")
 
 
-def test_gzip_that_is_corrupt():
+def test_corrupt_gzip():
     whole = bytearray(gzip.compress("".join(f"1 qid:1 1:0.{i}\n" for i in range(9999)).encode()))
     whole[len(whole) // 2] ^= 0xFF
     assert re.search(r"corrupt|truncated|NUL", reason(bytes(whole), suffix=".gz"))
@@ -537,7 +540,7 @@ def test_round_trip_is_exact(data, n, d, sparse, suffix):
     y = data.draw(st.lists(st.floats(allow_infinity=False, allow_nan=False), min_size=n, max_size=n))
     qid = data.draw(st.lists(st.sampled_from(["a", "7", "b-c"]), min_size=n, max_size=n))
     given_data = Dataset(sp.csr_array(X) if sparse else X, y, qid)
-    with written("", suffix) as path:
+    with file_with("", suffix) as path:
         write_letor(given_data, path)
         back = read_letor(path, n_features=d, missing="keep", sparse=sparse)
         assert gzip.decompress(path.read_bytes()) if suffix.endswith("gz") else True
@@ -548,10 +551,10 @@ def test_round_trip_is_exact(data, n, d, sparse, suffix):
     assert [str(query) for query in back.qid] == qid
 
 
-def test_written_text_is_plain():
+def test_written_text():
     X = [[0.0, 1.0, -0.0, 0.1, 1e300, np.nan, -25.0]]
     data = Dataset(X, [2], ["q1"], comments=[" docid = D7 inc = 1"], doc_ids=["D7"])
-    with written("") as path:
+    with file_with("") as path:
         write_letor(data, path)
         assert path.read_text() == (
             "2 qid:q1 1:0 2:1 3:-0 4:0.1 5:1e+300 6:NULL 7:-25 # docid = D7 inc = 1\n"
@@ -562,17 +565,17 @@ def test_written_text_is_plain():
         assert path.read_text() == "0.5 qid:3 1:0.1\n"
 
 
-def test_comments_and_ids_survive():
-    with written(PLAIN) as path:
+def test_round_trip_of_comments_and_ids():
+    with file_with(PLAIN) as path:
         write_letor(read_letor(path), path)
         assert_plain(read_letor(path))
 
 
-def test_many_rows_survive():
+def test_round_trip_of_many_rows():
     data = make_ranking(n_queries=300, random_state=3)
     order = np.random.default_rng(0).permutation(data.n_docs)
     data = data.select_rows(order)
-    with written("") as path:
+    with file_with("") as path:
         write_letor(data, path)
         back = read_letor(path)
     np.testing.assert_array_equal(bits(back.X), bits(data.X))
@@ -592,7 +595,7 @@ def test_many_rows_survive():
         (Dataset([[1.0]], [1], [1], comments=["a\nb"]), "row 0"),
     ],
 )
-def test_what_letor_text_cannot_hold(data, word, tmp_path):
+def test_data_that_letor_text_cannot_store(data, word, tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
     with refused_data() as info:

@@ -1,4 +1,4 @@
-"""Feature logs of search engines: the forms they come in, the join with judgements, what is refused."""
+"""Feature logs of search engines: formats, the join with judgements, refusals."""
 
 import copy
 import gzip
@@ -63,7 +63,7 @@ def reason(path, judged=JUDGED, line=None, **options):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form(log, form):
+def test_every_format(log, form):
     data = rs.io.read_ltr_log(log(*FORMS[form]), JUDGED, missing="keep")
     np.testing.assert_array_equal(data.X, X)
     assert data.y.tolist() == [4, 3, 1, 0]
@@ -72,20 +72,20 @@ def test_every_form(log, form):
     assert list(data.doc_ids) == ["7555", "1370", "4241", "1370"]
 
 
-def test_one_response_for_one_judged_query_needs_no_id(log):
+def test_a_single_response_for_a_single_query_needs_no_id(log):
     data = rs.io.read_ltr_log(log(RAMBO, indent=2), Judgements({"rambo": GRADES["1"]}), missing="zero")
     assert data.qid.tolist() == ["rambo", "rambo"]
     assert data.X.tolist() == [[9.5, 10.75], [2.5, 0.0]]
 
 
-def test_judgements_from_a_file_and_a_packed_log(tmp_path):
+def test_judgements_from_a_file_and_a_compressed_log(tmp_path):
     (tmp_path / "j.csv").write_text("grade,keywords,docId\n4,rambo,7555\n3,rambo,1370\n")
     (tmp_path / "log.jsonl.gz").write_bytes(gzip.compress(json.dumps(RAMBO | {"query": "rambo"}).encode()))
     data = rs.io.read_ltr_log(tmp_path / "log.jsonl.gz", tmp_path / "j.csv", missing="zero")
     assert data.y.tolist() == [4, 3]
 
 
-def test_early_releases_log_a_mapping(log):
+def test_mappings_logged_by_early_releases(log):
     old = copy.deepcopy(RAMBO)
     for one in old["hits"]["hits"]:
         one["fields"]["_ltrlog"] = [{"log_entry1": {"title": 1.5, "body": 2.5}}]
@@ -93,7 +93,7 @@ def test_early_releases_log_a_mapping(log):
     assert data.X.tolist() == [[1.5, 2.5]] * 2
 
 
-def test_extra_logging_is_no_feature(log):
+def test_extra_logging_is_not_a_feature(log):
     noisy = copy.deepcopy(RAMBO)
     for one in noisy["hits"]["hits"]:
         one["fields"]["_ltrlog"][0]["log_entry1"].append({"name": "extra_logging", "value": {"why": "x"}})
@@ -118,7 +118,7 @@ def test_several_log_entries(log):
     assert "`entry='again'`" in twice
 
 
-def test_features_that_only_some_hits_log(log):
+def test_features_logged_for_some_hits_only(log):
     mixed = response(hit("7555", 1.0, 2.0), hit("1370", 3.0, names=("clicks",)))
     data = rs.io.read_ltr_log(log(mixed), Judgements({"1": GRADES["1"]}), missing="keep")
     assert data.feature_names == ("title", "body", "clicks")
@@ -166,7 +166,7 @@ def test_missing_values_follow_the_policy(log):
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*judged documents are not in the log")
-def test_what_is_refused(log, value, words):
+def test_refusals(log, value, words):
     assert reason(log(value)).startswith(words)
 
 
@@ -194,16 +194,16 @@ def test_query_ids_beyond_64_bits_stay_text(log):
     [["-5", "3"], ["0", "7"], ["-0", "1"], ["007", "7"], ["+5", "5"], ["٣", "3"],
      [str(-(2**63)), "1"], [str(-(2**63) - 1), "1"], ["q", "1"]],
 )  # fmt: skip
-def test_query_ids_have_the_kind_that_letor_text_gives_them(log, tmp_path, ids):
+def test_query_ids_have_the_same_type_as_in_letor_text(log, tmp_path, ids):
     path = log({query: response(hit("a", 1, 2)) for query in ids})
     logged = rs.io.read_ltr_log(path, Judgements({query: {"a": 1.0} for query in ids})).qid
     (tmp_path / "d.txt").write_text("".join(f"1 qid:{query} 1:1\n" for query in ids), encoding="utf-8")
-    written = rs.io.read_letor(tmp_path / "d.txt").qid
-    assert (logged.dtype, logged.tolist()) == (written.dtype, written.tolist())
+    from_letor = rs.io.read_letor(tmp_path / "d.txt").qid
+    assert (logged.dtype, logged.tolist()) == (from_letor.dtype, from_letor.tolist())
     assert list(map(str, logged)) == ids
 
 
-def test_keywords_that_end_in_nul_are_another_query(log):
+def test_queries_that_differ_by_a_trailing_nul_are_different(log):
     path = log({query: response(hit("a", 1, 2)) for query in ("a", "a\0")})
     judged = Judgements({query: {"a": 1.0} for query in ("a", "a\0")})
     assert rs.io.read_ltr_log(path, judged).qid.tolist() == ["a", "a\0"]
@@ -219,7 +219,7 @@ def test_bad_options(log):
 
 
 @pytest.mark.parametrize("name", ["log.json.gz", "log.jsonl.gz", "log.ndjson.gz", "log.gz"])
-def test_read_dataset_knows_a_packed_log(tmp_path, name):
+def test_read_dataset_recognises_a_compressed_log(tmp_path, name):
     text = "\n".join(json.dumps(value) for value in FORMS["json lines"])
     (tmp_path / name).write_bytes(gzip.compress(text.encode()))
     np.testing.assert_array_equal(rs.read_dataset(tmp_path / name, judgements=JUDGED).X, X)
@@ -229,7 +229,7 @@ def test_read_dataset_knows_a_packed_log(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["log.json", "log.jsonl", "log.ndjson", "log.txt", "log"])
-def test_read_dataset_knows_a_log_by_name_or_content(log, name):
+def test_read_dataset_recognises_a_log_by_name_or_content(log, name):
     path = log(*FORMS["list"], name=name)
     data = rs.read_dataset(path, judgements=JUDGED, missing="zero")
     assert data.n_docs == 4
@@ -237,7 +237,7 @@ def test_read_dataset_knows_a_log_by_name_or_content(log, name):
         rs.write_dataset(data, path.with_suffix(".json"))
 
 
-def test_from_log_to_letor_text_and_back(log, tmp_path):
+def test_round_trip_from_log_to_letor_text(log, tmp_path):
     data = rs.io.read_ltr_log(log(*FORMS["list"]), JUDGED, missing="keep")
     rs.write_dataset(data, tmp_path / "train.txt")
     back = rs.read_dataset(tmp_path / "train.txt", missing="keep")

@@ -1,4 +1,4 @@
-"""Every function of data/matrix.py gives the same for a dense array and for CSR."""
+"""Functions of data/matrix.py give the same results for dense arrays and CSR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERIES = group_queries(rng.integers(0, 9, 150))
 
 
 def with_doubles():
-    """The same matrix with one entry in two parts and the columns of each row out of order."""
+    """The same matrix with a duplicate entry and unsorted columns."""
     rows, columns = np.nonzero(DENSE)
     values, extra = DENSE[rows, columns], (rows[:1], columns[:1], np.array([0.25]))
     values[0] -= 0.25
@@ -40,15 +40,15 @@ def X(request):
     return forms[request.param]
 
 
-def close(given, expected):
-    np.testing.assert_allclose(given, expected, rtol=1e-6, atol=1e-7)
+def assert_close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("rows", [slice(None), slice(20, 41), np.array([5, 2, 149])])
 def test_rows_and_blocks(X, rows):
-    close(matrix.dense_rows(X, rows), DENSE[rows])
+    assert_close(matrix.dense_rows(X, rows), DENSE[rows])
     block = matrix.dense_block(X, rows, COLUMNS)
-    close(block, DENSE[rows][:, COLUMNS])
+    assert_close(block, DENSE[rows][:, COLUMNS])
     assert block.dtype == np.float64
     assert block.flags.c_contiguous
     assert not np.may_share_memory(block, DENSE)
@@ -60,23 +60,23 @@ def test_value_blocks(X, own):
     for rows, block, places in matrix.value_blocks(X, COLUMNS, 64, own):
         values[rows] = block[:, places]
         assert not (own and np.may_share_memory(block, DENSE))
-    close(values, DENSE[:, COLUMNS])
+    assert_close(values, DENSE[:, COLUMNS])
 
 
 def test_columns(X, monkeypatch):
-    close(np.array(list(columns.dense_columns(X))), DENSE.T)
+    assert_close(np.array(list(columns.dense_columns(X))), DENSE.T)
     assert next(columns.dense_columns(X, X.dtype)).dtype == X.dtype
     monkeypatch.setattr(columns, "CELLS_AT_ONCE", 450)
     blocks = list(columns.column_blocks(X))
     assert len(blocks) > 20
-    close(np.hstack([block for _, block in blocks]), DENSE)
+    assert_close(np.hstack([block for _, block in blocks]), DENSE)
     with use_threads(2):
         by_threads = columns.map_column_blocks(lambda some, block: (some, block), X)
     for (some, block), (others, other) in zip(by_threads, blocks, strict=True):
         assert some == others
         np.testing.assert_array_equal(block, other)
     read = columns.column_reader(X)
-    close(np.array([read(j) for j in (4, 69)]), DENSE.T[[4, 69]])
+    assert_close(np.array([read(j) for j in (4, 69)]), DENSE.T[[4, 69]])
 
 
 def test_columns_with_values():
@@ -92,8 +92,8 @@ def test_columns_with_values():
 def test_products_with_rows(X):
     w = rng.normal(size=70)
     block = matrix.rows_to_multiply(X, 30, 60)
-    close(block @ w, DENSE[30:60] @ w)
-    close(block.T @ w[:30], DENSE[30:60].T @ w[:30])
+    assert_close(block @ w, DENSE[30:60] @ w)
+    assert_close(block.T @ w[:30], DENSE[30:60].T @ w[:30])
     assert (block @ w).dtype == np.float64
     assert np.may_share_memory(block.data, X.data) == (X.dtype == np.float64 or sp.issparse(X))
 
@@ -101,35 +101,37 @@ def test_products_with_rows(X):
 def test_extremes(X):
     spread, largest = matrix.spread_and_largest(X, QUERIES, np.array([0, 3, QUERIES.n_queries]))
     parts = [DENSE[QUERIES.rows(np.array([q]))] for q in range(QUERIES.n_queries)]
-    if not (sp.issparse(X) and not X.has_canonical_format):  # the kernel reads entries one by one
-        close(spread, np.max([part.max(axis=0) - part.min(axis=0) for part in parts], axis=0))
-        close(largest, np.abs(DENSE).max(axis=0))
+    if not (sp.issparse(X) and not X.has_canonical_format):  # the kernel needs canonical CSR
+        assert_close(spread, np.max([part.max(axis=0) - part.min(axis=0) for part in parts], axis=0))
+        assert_close(largest, np.abs(DENSE).max(axis=0))
 
 
-def test_places(X):
+def test_find_values(X):
     assert matrix.find_first(X, np.isnan) is None
     assert matrix.first_not_finite(X) is None
     holes = matrix.writable_copy(X)
     at = np.flatnonzero(matrix.stored_values(holes).ravel())[[40, 300]]
     matrix.stored_values(holes).ravel()[at] = [np.nan, -np.inf]
     dense = holes.toarray() if sp.issparse(holes) else holes
-    first = {wanted: tuple(np.argwhere(wanted(dense))[0].tolist()) for wanted in (np.isnan, np.isinf)}
-    for wanted, place in first.items():
-        assert matrix.find_first(holes, wanted) == place
+    first = {
+        condition: tuple(np.argwhere(condition(dense))[0].tolist()) for condition in (np.isnan, np.isinf)
+    }
+    for condition, place in first.items():
+        assert matrix.find_first(holes, condition) == place
     assert matrix.first_not_finite(holes) == min(first.values())
     assert matrix.first_not_finite(holes, allow_nan=True) == first[np.isinf]
 
 
-def test_entries(X):
+def test_stored_rows_and_entries(X):
     rebuilt = np.zeros(DENSE.shape)
     starts, places, columns, values = matrix.stored_rows(X)
     for row, place in enumerate(places):
         own = values[starts[row] : starts[row + 1]]
         rebuilt[row, columns[place : place + len(own)]] = own
-    close(rebuilt, DENSE)
+    assert_close(rebuilt, DENSE)
     if sp.issparse(X):
         rows, columns, values = matrix.nonzero_entries(X)
-        close(values, DENSE[rows, columns])
+        assert_close(values, DENSE[rows, columns])
         assert len(values) == np.count_nonzero(DENSE)
 
 
@@ -137,10 +139,10 @@ def test_entries(X):
 def test_missing_values_are_replaced_column_by_column(kind):
     holes = DENSE.copy()
     holes[(holes != 0) & (rng.random(DENSE.shape) < 0.2)] = np.nan
-    X, seen = kind(holes), {}
+    X, columns_filled = kind(holes), {}
 
     def fill(j, column):
-        seen[j] = column
+        columns_filled[j] = column
         return np.arange(150.0) + 1000 * j
 
     matrix.replace_missing(X, fill)
@@ -148,22 +150,22 @@ def test_missing_values_are_replaced_column_by_column(kind):
     expected = holes.copy()
     expected[rows, columns] = rows + 1000 * columns
     np.testing.assert_array_equal(X.toarray() if sp.issparse(X) else X, expected)
-    assert sorted(seen) == sorted(set(columns.tolist()))
-    np.testing.assert_array_equal(seen[columns[0]], holes[:, columns[0]])
+    assert sorted(columns_filled) == sorted(set(columns.tolist()))
+    np.testing.assert_array_equal(columns_filled[columns[0]], holes[:, columns[0]])
     matrix.replace_missing(kind(DENSE), pytest.fail)
 
 
-def test_changed_matrices():
+def test_changing_columns_and_rows():
     scale = np.arange(1.0, 71.0)
-    close(matrix.divide_columns(SPARSE, scale).toarray(), DENSE / scale)
+    assert_close(matrix.divide_columns(SPARSE, scale).toarray(), DENSE / scale)
     values = rng.normal(size=(150, 3))
     changed = DENSE.copy()
     changed[:, COLUMNS] = values
-    close(matrix.replace_columns(SPARSE, COLUMNS, values).toarray(), changed)
+    assert_close(matrix.replace_columns(SPARSE, COLUMNS, values).toarray(), changed)
     for X in (DENSE, SPARSE):
         wide = matrix.pad_columns(X, 72)
-        close(matrix.dense_rows(wide, slice(None)), np.pad(DENSE, ((0, 0), (0, 2))))
-        close(matrix.dense_rows(matrix.stack([X, X[:2]]), slice(None)), np.vstack([DENSE, DENSE[:2]]))
+        assert_close(matrix.dense_rows(wide, slice(None)), np.pad(DENSE, ((0, 0), (0, 2))))
+        assert_close(matrix.dense_rows(matrix.stack([X, X[:2]]), slice(None)), np.vstack([DENSE, DENSE[:2]]))
 
 
 def test_rows_are_sorted_in_place():
@@ -183,7 +185,7 @@ def test_kinds():
     assert len(list(matrix.buffers(SPARSE))) == 3
 
 
-def test_pairs_of_levels_are_those_of_counting():
+def test_pairs_of_levels_equal_brute_force():
     y = rng.choice([0.0, 1.0, 2.5], 150)
     levels = local_levels(QUERIES.group(y), QUERIES)
     parts = [y[QUERIES.rows(np.array([q]))] for q in range(QUERIES.n_queries)]

@@ -1,4 +1,4 @@
-"""fill_missing against filling cell by cell, dense and sparse."""
+"""fill_missing against filling single cells, dense and sparse."""
 
 import warnings
 
@@ -32,7 +32,7 @@ def fill_cell(X, qid, i, j, policy):
 
 @examples(150)
 @given(matrices, st.data(), st.sampled_from(["zero", "query_min", "column_mean"]))
-def test_each_cell_is_filled_as_the_policy_says(rows, data, policy):
+def test_cells_are_filled_according_to_the_policy(rows, data, policy):
     X = np.array(rows)
     qid = data.draw(st.lists(st.sampled_from("ab"), min_size=len(X), max_size=len(X)))
     expected = X.copy()
@@ -53,17 +53,17 @@ def holes(sparse=False, dtype=np.float64):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_error_names_the_first_hole(sparse):
+def test_error_names_the_first_missing_value(sparse):
     with refused_data() as info:
         fill_missing(holes(sparse), "error")
     assert "feature y of row 1" in info.value.reason
 
 
-def test_keep_and_nothing_to_fill_return_the_same_data():
+def test_data_without_changes_are_not_copied():
     data = holes()
     assert fill_missing(data, "keep") is data
-    whole = Dataset([[1.0]], [1], ["a"])
-    assert all(fill_missing(whole, policy) is whole for policy in MISSING_POLICIES)
+    complete = Dataset([[1.0]], [1], ["a"])
+    assert all(fill_missing(complete, policy) is complete for policy in MISSING_POLICIES)
     empty = Dataset(sp.csr_array((2, 3)), [1, 0], ["a", "a"])
     assert fill_missing(empty, "error") is empty
 
@@ -75,7 +75,7 @@ def test_rows_names_and_type_are_kept():
     assert filled.doc_ids == ["d", "e"]
 
 
-def test_a_read_only_map_is_not_written_to(tmp_path):
+def test_a_read_only_memory_map_is_not_modified(tmp_path):
     np.save(tmp_path / "X.npy", holes().X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert fill_missing(Dataset(mapped, [1, 0], ["a", "b"]), "zero").X.tolist() == [[1, 2], [3, 0]]
@@ -105,7 +105,7 @@ def test_indicators_are_one_where_a_value_is_missing(rows):
     np.testing.assert_array_equal(X, np.array(rows))
 
 
-def test_an_indicator_needs_to_say_of_what():
+def test_invalid_names_of_indicators():
     with refused_parameter("indicates", ("",)):
         MissingPolicy("indicator", ("x", "y"), (0.0, 0.0), ("",))
     data = Dataset([[1.0, 0.0], [np.nan, 1.0]], [0, 1], ["a", "a"], ["x", "x is missing"])
@@ -117,7 +117,7 @@ def test_an_indicator_needs_to_say_of_what():
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 @pytest.mark.parametrize("policy", ["auto", "column_mean", "indicator"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_an_infinite_value_is_named_where_a_mean_is_learned(value, policy, sparse):
+def test_infinite_values_are_named_when_a_mean_is_computed(value, policy, sparse):
     X = np.array([[1.0, 2.0], [np.nan, 3.0], [4.0, 5.0], [value, -value]])
     data = Dataset(sp.csr_array(X) if sparse else X, [1, 0, 1, 0], ["a", "a", "b", "b"], ["x", "y"])
     with warnings.catch_warnings():
@@ -143,8 +143,8 @@ def test_unknown_policy():
 
 
 @pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean", "indicator"])
-def test_a_missing_value_that_csr_stores_in_two_halves_is_filled_once(policy):
-    """scipy adds up entries of the same place, so such a matrix is another way to write the same values."""
+def test_duplicate_entries_of_csr_are_filled_once(policy):
+    """CSR may store a value as a sum of duplicate entries."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)) + 3.0
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -157,12 +157,12 @@ def test_a_missing_value_that_csr_stores_in_two_halves_is_filled_once(policy):
     np.testing.assert_array_equal(again.coef_, ranker.coef_)
     np.testing.assert_array_equal(again.predict(twice, qid), ranker.predict(once, qid))
     np.testing.assert_array_equal(ranker.to_model().predict(twice, qid), ranker.predict(once, qid))
-    np.testing.assert_array_equal(twice.data, before)  # the caller's matrix is as it was
+    np.testing.assert_array_equal(twice.data, before)  # the caller's matrix is not modified
     one, other = (fill_missing(Dataset(A, y, qid), "column_mean").X.toarray() for A in (once, twice))
     np.testing.assert_array_equal(one, other)
 
 
-def test_csr_of_columns_in_any_order_is_the_same_data():
+def test_csr_with_unsorted_columns_has_the_same_fingerprint():
     X = np.array([[1.0, np.nan, 3.0], [0.0, 5.0, np.nan], [7.0, 8.0, 9.0]])
     backwards = sp.csr_array(X[:, ::-1])
     backwards = sp.csr_array((backwards.data, 2 - backwards.indices, backwards.indptr), shape=X.shape)

@@ -1,4 +1,4 @@
-"""The model file."""
+"""Model files: round trips, predictions, damaged files, bit-identical sums."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_round_trip_is_exact(model, tmp_path):
         {"kind": "of another release", "sets": [[1, 2], ["a"]], "more": {"deep": True}},
     ],
 )
-def test_a_certificate_may_hold_more_than_numbers(model, proof, tmp_path):
+def test_certificates_can_have_other_types(model, proof, tmp_path):
     certified = replace(model, certificate=proof)
     certified.save(tmp_path / "m.json")
     assert load_model(tmp_path / "m.json") == certified
@@ -60,7 +60,7 @@ def test_predict_by_name_and_by_position(model):
     np.testing.assert_allclose(model.predict(frame), expected)
 
 
-def test_a_model_without_features_gives_its_intercept(small):
+def test_a_model_without_features_returns_its_intercept(small):
     np.testing.assert_array_equal(LinearModel((), 5, 2.0).predict(small), np.full(small.n_docs, 2.0))
 
 
@@ -158,7 +158,7 @@ def test_damaged_files(model, tmp_path, text, words):
     assert words in info.value.reason
 
 
-def test_an_unwritable_place_loses_nothing(model, tmp_path):
+def test_an_unwritable_path_is_named(model, tmp_path):
     with pytest.raises(OSError, match=r"m\.json"):
         model.save(tmp_path / "missing" / "m.json")
 
@@ -167,7 +167,7 @@ def test_an_unwritable_place_loses_nothing(model, tmp_path):
 
 
 def stored_twice_and_in_disorder(X):
-    """The CSR matrix of X whose rows hold 2x and −x for each x, from the last column to the first."""
+    """X as CSR with duplicate entries 2x and −x for each x and columns in descending order."""
     rows, columns = (index[::-1] for index in np.nonzero(np.ones_like(X)))
     order = np.argsort(rows, kind="stable")
     rows, columns = rows[order], columns[order]
@@ -194,7 +194,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_score_is_the_sum_in_the_order_of_the_terms_to_the_last_bit(layout, dtype, tmp_path):
+def test_scores_are_sums_in_order_of_the_terms_bit_for_bit(layout, dtype, tmp_path):
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(50, 30)) * (rng.random((50, 30)) < 0.5) * 10.0 ** rng.integers(-8, 8, 30)).astype(
         dtype
@@ -216,9 +216,9 @@ def test_a_score_is_the_sum_in_the_order_of_the_terms_to_the_last_bit(layout, dt
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_many_models_at_once_have_the_bits_of_each_alone(layout, dtype, tmp_path):
+def test_many_models_at_once_are_bit_identical(layout, dtype, tmp_path):
     rng = np.random.default_rng(0)
-    n, d = 450, 12  # more rows than the kernel takes at once
+    n, d = 450, 12  # more rows than one block of the kernel
     X = (rng.normal(size=(n, d)).round(1) * 10.0 ** rng.integers(-8, 8, d)).astype(dtype)
     coefs = rng.normal(size=(9, d)) * (rng.random((9, d)) < np.linspace(0, 1, 9)[:, None])
     coefs[:, 5] = 0.0
@@ -233,7 +233,7 @@ def test_many_models_at_once_have_the_bits_of_each_alone(layout, dtype, tmp_path
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_columns_that_are_not_in_use_are_not_read(kind):
+def test_unused_columns_are_not_read(kind):
     X = np.full((4, 5), np.nan)
     X[:, [1, 3]] = np.arange(8.0).reshape(4, 2)
     model = LinearModel((Term("f4", 3, 2.0), Term("f2", 1, 0.5)), 5)

@@ -1,4 +1,4 @@
-"""Names for the features of LETOR text: files of names, beside the text or given; models that need them."""
+"""Feature names for LETOR text: files of names, passed or next to the text; models with names."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def named():
         "1\tbm25 title\n2\tprice\n3\tclicks\n",
     ],
 )
-def test_forms_of_files(content):
+def test_formats_of_files(content):
     Path("names.txt").write_text(content)
     assert read_names("names.txt").names == NAMES
     assert rs.io.read_letor("d.txt", names="names.txt").feature_names == NAMES
@@ -56,7 +56,7 @@ def test_forms_of_files(content):
         ("0:a\n1:b\n2:c\n", "names.txt", 1, "number 0"),
     ],
 )
-def test_what_is_refused(content, file, line, word):
+def test_refusals(content, file, line, word):
     Path("names.txt").write_text(content)
     for read in (
         rs.io.read_letor,
@@ -68,7 +68,7 @@ def test_what_is_refused(content, file, line, word):
     assert refused("inspect", "d.txt", "--names", "names.txt") == str(info.value)
 
 
-def test_names_with_numbers_may_be_more_than_the_features():
+def test_numbered_names_can_exceed_the_features():
     Path("names.txt").write_text("1:a\n5:e\n")
     data = rs.io.read_letor("d.txt", names="names.txt")
     assert data.feature_names == ("a", "f2", "f3", "f4", "e")
@@ -81,7 +81,7 @@ def test_names_with_numbers_may_be_more_than_the_features():
 
 
 @pytest.mark.parametrize("target", ["e.txt", "e.txt.gz"])
-def test_names_are_written_beside_the_text(named, target):
+def test_names_are_written_next_to_the_text(named, target):
     rs.io.write_letor(named, target)
     assert Path("e.txt.names").read_text() == "1:bm25 title\n2:price\n3:clicks\n"
     assert rs.io.read_letor(target).feature_names == NAMES
@@ -92,14 +92,14 @@ def test_names_are_written_beside_the_text(named, target):
     assert rs.io.read_letor(target).feature_names == ("f1", "f2", "f3")
 
 
-def test_a_text_that_fails_leaves_no_names(named):
+def test_a_failed_write_leaves_no_names(named):
     named.X[0, 0] = np.inf
     with refused_data():
         rs.io.write_letor(named, "e.txt")
     assert not list(Path().glob("e.txt*"))
 
 
-def test_names_that_fit_on_no_line(named):
+def test_names_with_line_breaks_are_refused(named):
     data = named.replace_features(named.X, ["a\nb", "c", "d"])
     with refused_data() as info:
         rs.io.write_letor(data, "e.txt")
@@ -115,7 +115,7 @@ def test_several_texts_need_the_same_names(named):
     assert rs.io.read_letor(["a.txt", "d.txt"]).feature_names == NAMES
 
 
-def test_named_models_say_how_to_name_data(named):
+def test_models_with_names_refuse_data_without_them(named):
     model = rs.FenchelRank(radius=2).fit(named).to_model()
     plain = rs.io.read_letor("d.txt")
     with refused_data() as info:
@@ -131,7 +131,7 @@ def test_named_models_say_how_to_name_data(named):
     np.testing.assert_array_equal(ranker.predict(plain), ranker.predict(named))  # by position
 
 
-def test_the_command_line_finds_and_takes_names(named):
+def test_names_on_the_command_line(named):
     rs.write_dataset(named, "d.csv")
     run("convert", "d.csv", "e.txt.gz")
     assert run("inspect", "e.txt.gz").stdout.count("bm25 title") == 1
@@ -144,7 +144,7 @@ def test_the_command_line_finds_and_takes_names(named):
     )
 
 
-def test_a_stream_learns_names():
+def test_names_with_a_stream():
     Path("names.txt").write_text("\n".join(NAMES))
     options = ("--method", "minbatsrank", "--stream", "--set", "l1=0.01", "--names", "names.txt")
     run("fit", "d.txt", *options, "-o", "m.json")

@@ -1,4 +1,4 @@
-"""Normalisation and missing values as part of the model, against loops over cells and scikit-learn."""
+"""Normalisation and missing values as parts of the model, against loops over cells and scikit-learn."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ matrices = st.integers(1, 3).flatmap(
 
 
 def normalised_cell(values, x, kind):
-    """One value against the values that it is compared with, in plain Python."""
+    """A normalised value in plain Python; ``values`` are those of its column or query."""
     if min(values) == max(values):
         return x - values[0]
     if kind.endswith("min_max"):
@@ -51,7 +51,7 @@ def normalised_cell(values, x, kind):
 
 
 def pooled_by_cell(X, qid):
-    """x less the mean of all, as a multiple of the deviation from means of queries, column by column."""
+    """(x − mean of the column) / deviation from the query means, in plain Python."""
     columns = []
     for x in X.T.tolist():
         own = [[v for v, q in zip(x, qid, strict=True) if q == mine] for mine in qid]
@@ -78,7 +78,7 @@ def normalised_by_cell(X, qid, kind):
 
 @examples(120)
 @given(matrices, st.data(), st.sampled_from(KINDS))
-def test_every_cell_is_what_the_formula_says(rows, data, kind):
+def test_cells_are_normalised_by_the_formula(rows, data, kind):
     X = np.array(rows)
     qid = data.draw(st.lists(st.sampled_from("ab"), min_size=len(X), max_size=len(X)))
     expected = normalised_by_cell(X, qid, kind)
@@ -99,7 +99,7 @@ def test_agrees_with_scikit_learn_on_other_data(kind, scaler, form):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_constant_features_become_zero_even_where_their_mean_rounds(kind):
+def test_constant_features_become_zero_despite_rounding(kind):
     X = np.full((11, 2), 0.1)
     X[:, 1] = 1e-200
     data = Dataset(X, np.arange(11), ["a"] * 5 + ["b"] * 6)
@@ -108,17 +108,17 @@ def test_constant_features_become_zero_even_where_their_mean_rounds(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_learning_sees_the_same_differences(kind, form):
+def test_for_learning_has_the_same_differences(kind, form):
     data = random_dataset(3)
     data = data.replace_features(form(data.X * 3 + 5))
     learned = learn_normalisation(data, kind)
-    exact, given = learned.apply(data).X, learned.for_learning(data).X
-    assert sp.issparse(given) == (form is sp.csr_array and kind in COLUMNWISE)
-    given = given.toarray() if sp.issparse(given) else given
-    np.testing.assert_allclose(given - given[0], exact - exact[0], rtol=1e-9, atol=1e-12)
+    exact, for_learning = learned.apply(data).X, learned.for_learning(data).X
+    assert sp.issparse(for_learning) == (form is sp.csr_array and kind in COLUMNWISE)
+    for_learning = for_learning.toarray() if sp.issparse(for_learning) else for_learning
+    np.testing.assert_allclose(for_learning - for_learning[0], exact - exact[0], rtol=1e-9, atol=1e-12)
 
 
-def test_many_columns_are_done_in_blocks(monkeypatch):
+def test_many_columns_are_processed_in_blocks(monkeypatch):
     data = random_dataset(4, n_features=7)
     whole = {kind: learn_normalisation(data, kind).apply(data).X for kind in KINDS}
     monkeypatch.setattr("ranksieve.data.features.CELLS_AT_ONCE", 2 * data.n_docs)
@@ -142,7 +142,7 @@ def test_other_columns_are_refused(small):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_has_no_scale_is_named(small, bad):
+def test_features_without_a_finite_scale_are_named(small, bad):
     X = small.X.copy()
     X[3, 1] = bad
     with refused_data() as info:
@@ -167,7 +167,7 @@ def linear_model(normalisation="none", missing="keep", data=None):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32])
-def test_the_model_normalises_as_the_training_data_were(kind, form):
+def test_the_model_normalises_with_the_training_statistics(kind, form):
     train, test = random_dataset(5), random_dataset(6)
     test = test.replace_features(form(test.X))
     expected = 0.25 + learn_normalisation(train, kind).apply(test).X[:, [1, 4]] @ [0.7, -1.3]
@@ -183,7 +183,7 @@ def test_values_too_far_apart_within_a_query_are_refused(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_inputs_are_what_the_weights_multiply(kind):
+def test_inputs_are_the_normalised_features(kind):
     model, test = linear_model(kind), random_dataset(6)
     np.testing.assert_allclose(model.inputs(test) @ model.weights + 0.25, model.predict(test), rtol=1e-12)
 
@@ -198,7 +198,7 @@ def test_only_the_columns_in_use_are_read(kind):
 
 
 @pytest.mark.parametrize("kind", ["none", *KINDS])
-def test_equal_rows_get_equal_bits(kind):
+def test_equal_rows_have_bit_identical_scores(kind):
     row = random_dataset(7).X[:3]
     X = np.vstack([row[[0, 1]], np.repeat(row[2:], 20001, axis=0)])
     scores = linear_model(kind).predict(X, np.zeros(len(X)))
@@ -206,7 +206,7 @@ def test_equal_rows_get_equal_bits(kind):
 
 
 @pytest.mark.parametrize("kind", PER_QUERY)
-def test_bare_arrays_need_their_queries(kind):
+def test_arrays_need_query_ids(kind):
     model, test = linear_model(kind), random_dataset(6)
     np.testing.assert_array_equal(model.predict(test.X, test.qid), model.predict(test))
     rows = np.random.default_rng(0).permutation(test.n_docs)
@@ -220,13 +220,13 @@ def test_bare_arrays_need_their_queries(kind):
 
 
 @pytest.mark.parametrize("kind", ["none", *COLUMNWISE])
-def test_folded_models_give_the_same_scores(kind):
+def test_folded_models_have_the_same_scores(kind):
     model, test = linear_model(kind), random_dataset(6)
     assert model.folded().normalisation is None
     np.testing.assert_allclose(model.folded().predict(test), model.predict(test), rtol=1e-12, atol=1e-13)
 
 
-def test_no_weights_stand_for_a_normalisation_within_queries():
+def test_normalisation_within_queries_cannot_be_folded():
     with refused_data() as info:
         linear_model("query_z").folded()
     assert "query_z" in info.value.reason
@@ -263,7 +263,7 @@ def test_round_trip_keeps_normalisation_and_policy(kind, policy, tmp_path):
         ("missing", {"features": ["f5", "f2"]}, "features"),
     ],
 )
-def test_damaged_preparations_are_told(field, damage, word, tmp_path):
+def test_damaged_preparations_are_refused(field, damage, word, tmp_path):
     content = linear_model("z", "column_mean").to_dict()
     content[field].update(damage)
     (tmp_path / "m.json").write_text(json.dumps(content))
@@ -274,7 +274,7 @@ def test_damaged_preparations_are_told(field, damage, word, tmp_path):
 
 @pytest.mark.parametrize("field", ["normalisation", "missing"])
 @pytest.mark.parametrize("damage", [3, "z", ["z"], {}])
-def test_preparations_of_another_shape_are_told(field, damage, tmp_path):
+def test_preparations_of_wrong_types_are_refused(field, damage, tmp_path):
     content = {**linear_model().to_dict(), field: damage}
     (tmp_path / "m.json").write_text(json.dumps(content))
     with refused_data("m.json") as info:
@@ -292,7 +292,7 @@ def with_holes(data, seed=0, share=0.2):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_the_mean_of_the_training_data_is_put(form):
+def test_missing_values_become_the_training_mean(form):
     train, test = with_holes(random_dataset(5)), with_holes(random_dataset(6), 1)
     train, test = (d.replace_features(form(d.X)) for d in (train, test))
     model = linear_model(missing="column_mean", data=train)
@@ -312,7 +312,7 @@ def test_a_feature_that_is_always_missing_has_mean_zero():
     assert learn_missing(data, "column_mean").means == (0.0, 2.0)
 
 
-def test_the_least_value_of_the_query_is_put():
+def test_missing_values_become_the_minimum_of_the_query():
     data = Dataset([[1.0], [np.nan], [5.0], [np.nan]], [0, 0, 0, 0], [0, 0, 1, 1], ["a"])
     model = LinearModel((Term("a", 0, 2.0),), 1, preparation=Preparation(MissingPolicy("query_min")))
     np.testing.assert_array_equal(model.predict(data), [2, 2, 10, 10])
@@ -321,14 +321,14 @@ def test_the_least_value_of_the_query_is_put():
         model.predict(data.X)
 
 
-def test_filling_comes_before_normalising():
+def test_missing_values_are_filled_before_normalising():
     data = Dataset([[1.0], [np.nan], [5.0]], [0, 0, 0], [0, 0, 0], ["a"])
     policy, kind = MissingPolicy("zero"), Normalisation("query_min_max")
     model = LinearModel((Term("a", 0, 1.0),), 1, preparation=Preparation(policy, kind))
     np.testing.assert_allclose(model.predict(data), [0.2, 0, 1])
 
 
-def test_the_policy_error_names_the_hole():
+def test_the_policy_error_names_the_missing_value():
     test = with_holes(random_dataset(6))
     rows, columns = np.nonzero(np.isnan(test.X[:, [1, 4]]))
     first = rows[0]
@@ -338,7 +338,7 @@ def test_the_policy_error_names_the_hole():
     assert np.isnan(linear_model().predict(test)[first])
 
 
-def test_the_callers_data_are_left_alone():
+def test_the_callers_data_are_not_modified():
     test = with_holes(random_dataset(6))
     before = test.X.copy()
     linear_model("z", "column_mean").predict(test)
@@ -360,7 +360,7 @@ def ranker(**options):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fitting_with_a_kind_is_fitting_normalised_data(kind, data):
+def test_normalise_equals_fitting_normalised_data(kind, data):
     train = learn_normalisation(data, kind).apply(data)
     fitted, by_hand = ranker(normalise=kind).fit(data), ranker().fit(train)
     np.testing.assert_allclose(fitted.coef_, by_hand.coef_, rtol=1e-9)
@@ -370,7 +370,7 @@ def test_fitting_with_a_kind_is_fitting_normalised_data(kind, data):
 
 
 @pytest.mark.parametrize("kind", ["none", *KINDS])
-def test_arrays_frames_sparse_and_files_agree(kind, data, tmp_path):
+def test_arrays_frames_sparse_matrices_and_files_agree(kind, data, tmp_path):
     fitted = ranker(normalise=kind, missing="column_mean").fit(data)
     expected = fitted.predict(data)
     again = ranker(normalise=kind, missing="column_mean").fit(data.X, data.y, qid=data.qid)
@@ -438,7 +438,7 @@ def test_a_budget_holds_for_normalised_features(data):
     assert fitted.to_model().normalisation.features == tuple(fitted.to_model().names)
 
 
-def test_a_grid_search_can_choose_the_kind(data):
+def test_a_grid_search_over_normalisations(data):
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(RankSVM(C=1.0), {"normalise": ["none", *KINDS]}, cv=GroupKFold(3))
         search.fit(data.X, data.y, groups=data.qid)
@@ -449,7 +449,7 @@ def test_a_grid_search_can_choose_the_kind(data):
 @pytest.mark.filterwarnings("ignore:.*cannot guide the choice")
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix")
 @pytest.mark.full
-def test_scikit_learns_rules_hold_with_both_parameters():
+def test_scikit_learn_conventions_with_both_parameters():
     check_estimator(ranker(normalise="z", missing="column_mean"), on_skip=None)
 
 
@@ -483,14 +483,14 @@ def test_any_method_fits_and_ranks_normalised_data(method, kind, files):
     assert np.isfinite(scores).all()
 
 
-def test_the_stored_policy_is_used_unless_another_is_asked_for(files):
+def test_the_stored_policy_is_used_unless_another_is_passed(files):
     model = fit("--normalise", "z")
     _, test = files
-    asked = np.array(run("rank", "m.json", "test.txt", "--missing", "zero").stdout.split(), dtype=float)
+    with_zero = np.array(run("rank", "m.json", "test.txt", "--missing", "zero").stdout.split(), dtype=float)
     zeros = test.replace_features(np.nan_to_num(test.X))
     without_filling = replace(model, preparation=replace(model.preparation, missing=KEEP_MISSING))
-    np.testing.assert_array_equal(asked, without_filling.predict(zeros))
-    assert not np.array_equal(asked, model.predict(test))
+    np.testing.assert_array_equal(with_zero, without_filling.predict(zeros))
+    assert not np.array_equal(with_zero, model.predict(test))
     assert "--missing zero" in refused("rank", "m.json", "test.txt", "--missing", "error")
     assert "is nan" in refused("rank", "m.json", "test.txt", "--missing", "keep")
 
@@ -528,7 +528,7 @@ def of_scale(low, high, seed=0):
         (of_scale(0.0, [1.0, 1.0, 300.0]), "within_z"),
     ],
 )
-def test_auto_leaves_alone_what_has_one_scale_already(data, kind):
+def test_auto_does_not_normalise_features_of_equal_scale(data, kind):
     assert learn_normalisation(data, "auto").kind == kind
     assert learn_normalisation(data.replace_features(sp.csr_array(data.X)), "auto").kind == kind
     fitted = SparseRanker(metric="map", cv=3, n_alphas=8).fit(data)
@@ -539,6 +539,6 @@ def test_auto_leaves_alone_what_has_one_scale_already(data, kind):
     assert (model.normalisation.kind if model.normalisation else "none") == kind
 
 
-def test_auto_is_no_kind_of_its_own():
+def test_auto_is_not_a_kind_of_normalisation():
     with refused_parameter("normalise", "auto"):
         Normalisation("auto")

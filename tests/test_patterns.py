@@ -1,4 +1,4 @@
-"""Shell patterns for features: in signs, must_have, must_not and costs, in Python and on the command line."""
+"""Shell patterns of features in signs, must_have, must_not and costs, in Python and as options."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ NAMES = ["bm25_title", "bm25_body", "BM25_x", "price", "a[1]", "a1", "clicks*"]
 QUICK = {"n_alphas": 8, "cv": 2, "families": ["l1", "forward"], "profile": "standard"}
 
 
-def test_matching_is_that_of_the_shell_and_knows_case():
+def test_matching_follows_the_shell_and_is_case_sensitive():
     assert matching("bm25_*", NAMES) == ["bm25_title", "bm25_body"]
     assert matching("?m25_*", NAMES) == ["bm25_title", "bm25_body"]
     assert matching("[bB]*25_[!tb]*", NAMES) == ["BM25_x"]
 
 
-def test_names_that_look_like_patterns_are_names():
+def test_existing_names_that_look_like_patterns_are_names():
     assert not is_pattern("a[1]", NAMES)
     assert values_by_column([("a[1]", 1), ("clicks*", 2)], NAMES, "signs") == {4: 1, 6: 2}
     assert is_pattern("a[1]", NAMES[:4])
 
 
-def test_a_name_wins_over_patterns_in_either_order():
-    given = [("bm25_*", 1), ("bm25_body", -1)]
-    for order in (given, given[::-1]):
+def test_names_take_precedence_over_patterns():
+    entries = [("bm25_*", 1), ("bm25_body", -1)]
+    for order in (entries, entries[::-1]):
         assert values_by_column(order, NAMES, "signs") == {0: 1, 1: -1}
     assert values_by_column([("bm25_*", 1), ("*_title", 1), (0, -1)], NAMES, "signs") == {0: -1, 1: 1}
 
 
-def test_patterns_that_disagree_or_match_nothing_are_one_sentence():
+def test_conflicting_or_unmatched_patterns_are_refused():
     with refused_parameter("signs", "*_title") as info:
         values_by_column([("bm25_*", 1), ("*_title", -1)], NAMES, "signs")
     assert "'bm25_*' about 'bm25_title'" in info.value.reason
@@ -52,12 +52,12 @@ def test_patterns_that_disagree_or_match_nothing_are_one_sentence():
 
 
 def test_constraints_by_pattern():
-    found = Budget.of(
+    budget = Budget.of(
         NAMES, must_have=["price"], must_not=["[bB]*", "p*"], signs={"bm25_*": "+", "bm25_body": "-"}
     )
-    assert found.must_have.tolist() == [False] * 3 + [True] + [False] * 3
-    assert found.must_not.tolist() == [True] * 3 + [False] * 4, "price is named, p* only matches it"
-    assert found.signs.tolist() == [1, -1, 0, 0, 0, 0, 0]
+    assert budget.must_have.tolist() == [False] * 3 + [True] + [False] * 3
+    assert budget.must_not.tolist() == [True] * 3 + [False] * 4, "price is named, p* only matches it"
+    assert budget.signs.tolist() == [1, -1, 0, 0, 0, 0, 0]
     with refused_parameter("must_not", ["p*"]):
         Budget.of(NAMES, must_have=["pri*"], must_not=["p*"])
 
@@ -151,5 +151,5 @@ def test_patterns_on_the_command_line(shop, tmp_path, monkeypatch):
     weights = {term.name: term.weight for term in rs.load_model("m.json").terms}
     assert all(weight > 0 for name, weight in weights.items() if name.startswith("bm25"))
     assert not {"x1", "x[1]"} & weights.keys()
-    said = refused("fit", "d.parquet", *options, "--signs", "bn25*=+", "-o", "n.json")
-    assert "--signs bn25*: " in said
+    message = refused("fit", "d.parquet", *options, "--signs", "bn25*=+", "-o", "n.json")
+    assert "--signs bn25*: " in message

@@ -1,4 +1,4 @@
-"""Models of scikit-learn pipelines, and arrays and frames as scikit-learn users give them."""
+"""Models of scikit-learn pipelines, and arrays and frames as scikit-learn users pass them."""
 
 import numpy as np
 import pandas as pd
@@ -83,7 +83,7 @@ def test_the_model_of_a_pipeline_scores_raw_features_like_the_pipeline(steps, ow
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()])
 @pytest.mark.parametrize("missing", ["auto", "zero", "column_mean", "query_min", "indicator"])
 @pytest.mark.filterwarnings("ignore:.*missing:UserWarning")
-def test_what_the_ranker_puts_for_missing_values_comes_along(scaler, missing):
+def test_fills_of_the_ranker_are_part_of_the_model(scaler, missing):
     pipeline = fitted(make_pipeline(scaler, ranker(missing=missing)), HOLES)
     expected = pipeline[-1].predict(pipeline[:-1].transform(HOLES), qid=QID)
     np.testing.assert_allclose(rs.to_model(pipeline).predict(HOLES, QID), expected, rtol=1e-9, atol=1e-9)
@@ -108,7 +108,7 @@ def test_the_model_is_saved_exported_and_explained_in_raw_units(tmp_path):
     assert folded.normalisation is None
 
 
-def test_a_ranker_and_a_pipeline_of_nothing_else_give_the_same_model():
+def test_a_pipeline_of_only_a_ranker_has_the_same_model():
     alone = ranker().fit(FRAME, LABELS, qid=QID)
     np.testing.assert_array_equal(
         rs.to_model(alone).predict(FRAME), rs.to_model(fitted(make_pipeline(ranker()))).predict(FRAME)
@@ -132,26 +132,26 @@ def test_a_ranker_and_a_pipeline_of_nothing_else_give_the_same_model():
     ],
     ids=str,
 )
-def test_steps_that_no_model_can_say_are_refused(steps, facts):
+def test_unsupported_pipeline_steps_are_rejected(steps, facts):
     pipeline = fitted(make_pipeline(*steps, rs.RankSVM()))
     with refused_as(facts):
         rs.to_model(pipeline)
 
 
-def test_what_has_no_model_is_refused():
+def test_unsupported_estimators_are_rejected():
     with refused_parameter("estimator"):
         rs.to_model(LinearRegression())
     with refused_parameter("scale"):
         rs.to_model(Pipeline([("scale", StandardScaler()), ("rank", ranker())]))
 
 
-def test_a_model_of_standardised_features_says_so():
+def test_a_warning_about_models_of_standardised_features():
     scaled = StandardScaler().fit_transform(FRAME)
     behind = ranker().fit(scaled, LABELS, qid=QID)
     with pytest.warns(StandardisedWarning, match=r"ranksieve.to_model\(pipeline\) makes a model"):
         behind.to_model()
-    for own in (ranker().fit(FRAME, LABELS, qid=QID), behind.fit(rs.Dataset(FRAME, LABELS, QID))):
-        own.to_model()  # no warning: warnings are errors in the tests
+    for unscaled in (ranker().fit(FRAME, LABELS, qid=QID), behind.fit(rs.Dataset(FRAME, LABELS, QID))):
+        unscaled.to_model()  # no warning: warnings are errors in the tests
 
 
 # --- Arrays and frames -----------------------------------------------------------------------------------
@@ -168,29 +168,29 @@ def test_a_model_of_standardised_features_says_so():
     ],
     ids=["nan", "inf", "label", "text", "no labels"],
 )
-def test_bad_frames_are_refused_in_words_of_our_own(X, y, facts):
+def test_bad_frames_are_refused(X, y, facts):
     with refused_as(facts):
         rs.SparseRanker(missing="error").fit(X, y, qid=QID)
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
-def test_values_that_a_model_does_not_use_may_be_missing():
+def test_unused_features_can_be_missing():
     model = rs.SparseRanker(max_features=2, missing="error").fit(FRAME, LABELS, qid=QID)
     used, unused = (FRAME.columns[where] for where in (model.coef_ != 0, model.coef_ == 0))
-    given = FRAME.copy()
-    given.loc[4, unused] = [np.nan, np.inf, -np.inf, np.nan][: len(unused)]
-    for X in (given, given.to_numpy(), rs.Dataset(given, LABELS, QID)):
+    frame = FRAME.copy()
+    frame.loc[4, unused] = [np.nan, np.inf, -np.inf, np.nan][: len(unused)]
+    for X in (frame, frame.to_numpy(), rs.Dataset(frame, LABELS, QID)):
         with np.errstate(all="raise"):
             scores = model.predict(X)
         np.testing.assert_array_equal(scores, model.predict(FRAME))
-    given.loc[7, used[0]] = np.nan
+    frame.loc[7, used[0]] = np.nan
     with refused_data() as info:
-        model.predict(given)
+        model.predict(frame)
     assert f"feature {used[0]} of row 7" in info.value.reason
 
 
 @pytest.mark.filterwarnings("ignore:.*are also training queries:UserWarning")
-def test_validation_data_may_be_arrays():
+def test_validation_data_can_be_arrays():
     valid = (FRAME, LABELS, QID)
     model = rs.SparseRanker(max_features=3).fit(FRAME, LABELS, qid=QID, valid=valid)
     same = rs.SparseRanker(max_features=3).fit(FRAME, LABELS, qid=QID, valid=rs.Dataset(*valid))

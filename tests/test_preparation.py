@@ -1,4 +1,4 @@
-"""Preparation: missing values, then normalisation, as one object."""
+"""Preparation: filling of missing values, then normalisation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def holes() -> Dataset:
 
 @pytest.mark.parametrize("kind", NORMALISATIONS)
 @pytest.mark.parametrize("policy", FILLS)
-def test_the_steps_one_after_another(kind, policy, holes):
+def test_equals_the_steps_in_sequence(kind, policy, holes):
     learned = Preparation.learn(holes, kind, policy)
     missing = learn_missing(holes, policy)
     filled = missing.apply(holes)
@@ -47,7 +47,7 @@ def test_the_steps_one_after_another(kind, policy, holes):
     assert learned.changes_features
 
 
-def test_what_a_sparse_matrix_learns_from_has_the_same_differences(holes):
+def test_for_learning_keeps_differences_of_a_sparse_matrix(holes):
     sparse = holes.replace_features(sp.csr_array(holes.X))
     learned = Preparation.learn(sparse, "z", "zero")
     X, exact = learned.for_learning(sparse).X.toarray(), learned.apply(holes).X
@@ -55,7 +55,7 @@ def test_what_a_sparse_matrix_learns_from_has_the_same_differences(holes):
 
 
 @pytest.mark.parametrize("kind", ["z", "within_z"])
-def test_rows_count_by_their_weights(kind, holes):
+def test_statistics_use_query_weights(kind, holes):
     weight = np.random.default_rng(2).integers(1, 4, holes.n_queries)
     repeated = holes.select_rows(np.repeat(np.arange(holes.n_docs), holes.queries.of_rows(weight)))
     weighted = Preparation.learn(holes, kind, "column_mean", weight.astype(float))
@@ -81,14 +81,14 @@ def test_some_of_the_features(holes):
 
 @pytest.mark.parametrize("kind", NORMALISATIONS)
 @pytest.mark.parametrize("policy", ["error", "keep", "indicator", *FILLS])
-def test_what_is_known_of_some_features_takes_the_place_of_what_was_learned(kind, policy, holes):
+def test_updating_the_preparation_of_some_features(kind, policy, holes):
     if policy in ("error", "keep"):
         holes = holes.replace_features(np.nan_to_num(holes.X))
-    known, other = (Preparation.learn(data, kind, policy) for data in (holes, halved(holes)))
-    assert known.updated(known.of(["f4", "f2"])) == known
-    mixed = other.updated(known.of(["f4", "f2"]))
-    assert mixed.of(["f4", "f2"]) == known.of(["f4", "f2"])
-    assert mixed.of(["f1"]) == other.of(["f1"])
+    first, second = (Preparation.learn(data, kind, policy) for data in (holes, halved(holes)))
+    assert first.updated(first.of(["f4", "f2"])) == first
+    mixed = second.updated(first.of(["f4", "f2"]))
+    assert mixed.of(["f4", "f2"]) == first.of(["f4", "f2"])
+    assert mixed.of(["f1"]) == second.of(["f1"])
 
 
 def halved(data):
@@ -97,7 +97,7 @@ def halved(data):
 
 @pytest.mark.parametrize("kind", NORMALISATIONS)
 @pytest.mark.parametrize("policy", ["error", "keep", "indicator", *FILLS])
-def test_json_and_back(kind, policy, holes):
+def test_round_trip_as_json(kind, policy, holes):
     data = random_dataset() if policy in ("error", "keep") else holes
     learned = Preparation.learn(data, kind, policy)
     again = Preparation.from_dict(json.loads(json.dumps(learned.to_dict())))

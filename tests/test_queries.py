@@ -1,4 +1,4 @@
-"""Grouping by query against dictionaries, for ids of any kind in any order."""
+"""Grouping by query against a dictionary, for ids of any type in any order."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def brute_force(ids):
 
 @QUICK
 @given(id_lists)
-def test_groups_are_those_of_a_dictionary(ids):
+def test_groups_equal_those_of_a_dictionary(ids):
     queries, expected = group_queries(_with_a_tuple_first(ids)), brute_force(_with_a_tuple_first(ids))
     assert queries.n_queries == len(expected)
     assert list(queries.ids) == list(expected)
@@ -46,12 +46,12 @@ def test_groups_are_those_of_a_dictionary(ids):
 
 
 def _with_a_tuple_first(ids):
-    """Mixed ids stay objects once one of them is a tuple."""
+    """A tuple in front of mixed ids keeps them objects."""
     mixed = len({type(one) for one in ids}) > 1
     return [(1, 2), *ids] if mixed else ids
 
 
-def test_numbers_and_text_stay_apart():
+def test_numbers_and_text_are_different_ids():
     assert group_queries([1, "1", "a"]).n_queries == 3
 
 
@@ -71,7 +71,7 @@ def test_numbers_and_text_stay_apart():
         [np.datetime64("2020-01-01T00:00:00.000000001"), np.datetime64("2020-01-01T00:00:00.000000002")],
     ],
 )
-def test_every_id_is_a_query_of_its_own_and_keeps_its_value(ids):
+def test_distinct_ids_are_distinct_queries_with_their_values(ids):
     queries = group_queries([*ids, *ids] if isinstance(ids, list) else ids)
     assert queries.n_queries == len(ids)
     assert list(queries.ids) == list(ids)
@@ -88,7 +88,7 @@ def test_every_id_is_a_query_of_its_own_and_keeps_its_value(ids):
         (np.array([3, 1], dtype=np.int32), "int32"),
     ],
 )
-def test_what_numpy_holds_without_loss_is_an_array_of_its_own_kind(ids, kind):
+def test_lossless_ids_become_typed_arrays(ids, kind):
     assert as_id_array(ids).dtype == kind
 
 
@@ -118,7 +118,7 @@ def test_contiguous_rows_are_not_copied():
     assert queries.restore(values) is values
 
 
-def test_rows_of_chosen_queries():
+def test_rows_of_selected_queries():
     queries = group_queries(["b", "a", "b", "c", "a"])
     assert queries.rows(np.array([2, 0])).tolist() == [0, 2, 3]
     assert queries.rows(np.array([False, True, False])).tolist() == [1, 4]

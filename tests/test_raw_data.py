@@ -1,4 +1,4 @@
-"""Raw data just work: words about missing values and scales, indicators, path and bench on raw data."""
+"""Raw data: warnings about missing values and scales, indicators, path and bench."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = ["budget", "runtime", "rating", "votes"]
 
 
 def films(seed=0, n_queries=24, holes=True, scales=(1.0, 1.0, 1.0, 1.0)):
-    """Where the budget is missing, a film is worse than its other features say."""
+    """Film data: a missing budget lowers the label."""
     rng = np.random.default_rng(seed)
     n = 10 * n_queries
     X = rng.normal(size=(n, 4)) + 2.0
@@ -42,27 +42,27 @@ TRAIN, TEST = films(0), films(1, 12)
 RAW = (1e7, 100.0, 1.0, 1e4)
 
 
-# --- The word about missing values -----------------------------------------------------------------------
+# --- The warning about missing values --------------------------------------------------------------------
 
 
-def word(data, **parameters):
-    with pytest.warns(UserWarning, match="features") as told:
+def warning_of(data, **parameters):
+    with pytest.warns(UserWarning, match="features") as record:
         rs.RankSVM(**parameters).fit(data)
-    assert len(told) == 1
-    assert told[0].filename == __file__
-    return str(told[0].message)
+    assert len(record) == 1
+    assert record[0].filename == __file__
+    return str(record[0].message)
 
 
-def test_the_word_names_features_and_shares():
-    assert "2 of 4 features" in word(TRAIN)
-    assert "(budget in 32.9 % of the rows, runtime in 6.25 %)" in word(TRAIN)
+def test_the_warning_names_features_and_shares():
+    assert "2 of 4 features" in warning_of(TRAIN)
+    assert "(budget in 32.9 % of the rows, runtime in 6.25 %)" in warning_of(TRAIN)
 
 
-def test_the_word_names_features_without_any_value():
+def test_the_warning_names_features_without_values():
     X = TRAIN.X.copy()
     X[:, 3] = np.nan
     data = TRAIN.replace_features(X)
-    assert "(votes)" in word(data)
+    assert "(votes)" in warning_of(data)
     with pytest.warns(UserWarning, match=r"\(votes\)"):
         ranker = rs.SparseRanker(**QUICK).fit(data)
     assert ranker.coef_[3] == 0
@@ -70,14 +70,14 @@ def test_the_word_names_features_without_any_value():
 
 
 @pytest.mark.parametrize("policy", ["auto", "column_mean", "indicator"])
-def test_data_without_any_value_are_refused(policy):
+def test_data_without_values_are_refused(policy):
     data = TRAIN.replace_features(np.full(TRAIN.X.shape, np.nan))
     with refused_data() as info:
         rs.SparseRanker(missing=policy).fit(data)
     assert "all 4 features" in info.value.reason
 
 
-def test_complete_data_give_the_model_of_today(tmp_path):
+def test_complete_data_give_the_same_model_as_policy_error(tmp_path):
     data = films(holes=False)
     models = [rs.RankSVM(missing=policy).fit(data).to_model() for policy in ("auto", "error")]
     contents = [model.to_dict() | {"parameters": None} for model in models]
@@ -88,7 +88,7 @@ def test_complete_data_give_the_model_of_today(tmp_path):
     assert "budget of row 0" in info.value.reason
 
 
-def test_validation_data_with_holes_need_a_model_that_fills():
+def test_missing_validation_values_need_fills():
     complete, holes = films(holes=False), films(3)
     with refused_data() as info:
         rs.SparseRanker(**QUICK).fit(complete, valid=holes)
@@ -98,7 +98,7 @@ def test_validation_data_with_holes_need_a_model_that_fills():
     assert chosen.missing_.means == pytest.approx(complete.X.mean(axis=0))
 
 
-def test_a_constant_column_with_holes_stays_constant():
+def test_a_constant_column_with_missing_values_stays_constant():
     X = TRAIN.X.copy()
     X[:, 3] = np.where(np.arange(len(X)) % 3 == 0, np.nan, 5.0)
     ranker = rs.SparseRanker(missing="column_mean", **QUICK).fit(TRAIN.replace_features(X))
@@ -106,7 +106,7 @@ def test_a_constant_column_with_holes_stays_constant():
     assert ranker.missing_.means[3] == 5.0
 
 
-def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
+def test_missing_values_in_later_chunks_and_files_are_refused_with_a_hint(tmp_path):
     ranker = rs.MinBatSRank().partial_fit(films(holes=False))
     with refused_data() as info:
         ranker.partial_fit(TRAIN)
@@ -128,7 +128,7 @@ def test_later_chunks_and_files_are_refused_with_a_cure(tmp_path):
         lambda data: rs.frontier(data, missing="error"),
     ],
 )
-def test_what_cannot_fill_names_feature_row_and_cure(use, kind):
+def test_functions_without_fills_name_feature_and_row_with_a_hint(use, kind):
     with refused_data() as info:
         use(TRAIN.replace_features(kind(TRAIN.X)))
     assert re.search(r"feature \w+ of row \d+ \(query \d+\)", info.value.reason)
@@ -147,26 +147,28 @@ def test_a_state_of_minbatsrank_keeps_indicators(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def marked():
-    """It uses features whose absence it weighs."""
+def with_indicators():
+    """A ranker with indicators."""
     return rs.SparseRanker(missing="indicator", families=["log"], **QUICK).fit(TRAIN, valid=films(2))
 
 
-def test_an_indicator_is_learned_saved_and_explained(marked, tmp_path):
-    model = marked.to_model()
+def test_an_indicator_is_learned_saved_and_explained(with_indicators, tmp_path):
+    model = with_indicators.to_model()
     assert {"budget", "budget is missing"} <= set(model.names)
     assert model.weights[model.names.index("budget is missing")] < 0
     model.save(tmp_path / "model.json")
     assert rs.load_model(tmp_path / "model.json") == model
-    told = rs.explain_query(model, TEST, TEST.qid[0])
-    assert "budget is missing" in told.features
-    np.testing.assert_allclose(told.contributions.sum(axis=1) + told.intercept, told.scores)
+    explanation = rs.explain_query(model, TEST, TEST.qid[0])
+    assert "budget is missing" in explanation.features
+    np.testing.assert_allclose(
+        explanation.contributions.sum(axis=1) + explanation.intercept, explanation.scores
+    )
     filled = rs.SparseRanker(missing="column_mean", **QUICK).fit(TRAIN, valid=films(2))
-    assert marked.score(TEST) > filled.score(TEST)
+    assert with_indicators.score(TEST) > filled.score(TEST)
 
 
-def test_without_indicators_the_scores_are_the_same(marked):
-    model = marked.to_model()
+def test_without_indicators_the_scores_are_the_same(with_indicators):
+    model = with_indicators.to_model()
     folded = model.without_indicators()
     assert not any("is missing" in name for name in folded.names)
     assert folded.missing.policy == "column_mean"
@@ -175,8 +177,8 @@ def test_without_indicators_the_scores_are_the_same(marked):
     np.testing.assert_array_equal(model.predict(sparse), model.predict(TEST))
 
 
-def lone(kind="z"):
-    """A model that uses whether the budget is missing, but not the budget."""
+def model_with_indicator_only(kind="z"):
+    """A model with the indicator of the budget, but without the budget."""
     options = {**QUICK, "normalise": kind, "must_not": ["budget"]}
     return rs.SparseRanker(missing="indicator", **options).fit(TRAIN).to_model()
 
@@ -184,9 +186,9 @@ def lone(kind="z"):
 @pytest.mark.parametrize("target", ["python", "onnx"])
 @pytest.mark.parametrize("kind", ["none", "z"])
 @pytest.mark.parametrize("alone", [False, True])
-def test_exports_that_can_fill_give_the_same_scores(target, kind, alone, tmp_path):
+def test_exports_that_support_fills_have_the_same_scores(target, kind, alone, tmp_path):
     if alone:
-        model = lone(kind)
+        model = model_with_indicator_only(kind)
         assert "budget is missing" in model.names
     else:
         model = rs.SparseRanker(missing="indicator", normalise=kind, **QUICK).fit(TRAIN).to_model()
@@ -199,15 +201,15 @@ PUT_ZERO = ("elasticsearch", "opensearch", "solr", "ranklib", "vespa", "vespa_se
 
 
 @pytest.mark.parametrize("target", PUT_ZERO)
-def test_engines_get_fills_or_refuse(target, marked, tmp_path):
+def test_exports_to_engines_report_fills_or_are_refused(target, with_indicators, tmp_path):
     names = {name: f"attribute({name})" for name in NAMES} if target.startswith("vespa") else None
     with pytest.warns(UserWarning, match=r"budget -?\d"):
-        export_model(marked.to_model(), target, tmp_path / "out", names=names)
+        export_model(with_indicators.to_model(), target, tmp_path / "out", names=names)
     with pytest.raises(ValueError, match="budget"):
-        export_model(lone(), target, tmp_path / "other", names=names)
+        export_model(model_with_indicator_only(), target, tmp_path / "other", names=names)
 
 
-def test_an_indicator_costs_what_its_feature_costs_and_both_cost_it_once():
+def test_an_indicator_shares_the_cost_of_its_feature():
     costs = make_costs({"budget": 5.0, "*": 1.0}).with_indicators(
         learn_missing(TRAIN, "indicator").indicators
     )
@@ -216,18 +218,18 @@ def test_an_indicator_costs_what_its_feature_costs_and_both_cost_it_once():
     options = {"feature_costs": {"budget": 5.0, "*": 1.0}, "missing": "indicator", **QUICK}
     cheap = rs.SparseRanker(max_cost=4.0, **options).fit(TRAIN)
     assert not any("budget" in name for name in cheap.to_model().names)
-    whole = rs.SparseRanker(max_cost=8.0, **options).fit(TRAIN).to_model()
-    assert {"budget", "budget is missing"} <= set(whole.names)
+    larger = rs.SparseRanker(max_cost=8.0, **options).fit(TRAIN).to_model()
+    assert {"budget", "budget is missing"} <= set(larger.names)
     saved = {
         drop.feature: drop.saved
-        for drop in rs.feature_importance(whole, TEST, feature_costs=options["feature_costs"])
+        for drop in rs.feature_importance(larger, TEST, feature_costs=options["feature_costs"])
     }
     assert saved["budget"] == saved["budget is missing"] == 0.0
-    found = rs.frontier(TRAIN, **options)
-    assert "budget is missing" in found.feature_names
+    front = rs.frontier(TRAIN, **options)
+    assert "budget is missing" in front.feature_names
 
 
-def test_indicators_go_by_name_and_are_free_of_signs():
+def test_indicators_have_names_and_no_signs():
     signs, name = {"rating": "+"}, "budget is missing"
     bound = rs.SparseRanker(missing="indicator", signs=signs, must_have=[name], **QUICK).fit(TRAIN)
     assert bound.coef_[list(bound.choice_.feature_names).index(name)] < 0
@@ -239,19 +241,19 @@ def test_indicators_go_by_name_and_are_free_of_signs():
 # --- Scales ----------------------------------------------------------------------------------------------
 
 
-def test_scales_a_thousandfold_apart_are_told_once():
+def test_different_scales_cause_one_warning():
     raw = films(holes=False, scales=RAW)
-    with pytest.warns(ScaleWarning) as told:
+    with pytest.warns(ScaleWarning) as record:
         rs.FenchelRank().fit(raw)
-    assert len(told) == 1
-    assert "budget ranges over" in str(told[0].message)
-    assert "rating over" in str(told[0].message)
-    with pytest.warns(ScaleWarning) as told:
+    assert len(record) == 1
+    assert "budget ranges over" in str(record[0].message)
+    assert "rating over" in str(record[0].message)
+    with pytest.warns(ScaleWarning) as record:
         rs.baselines.FSRank(max_features=2).fit(raw)
-    assert len(told) == 1
+    assert len(record) == 1
 
 
-def test_no_word_without_a_reason():
+def test_no_warning_without_a_reason():
     raw, even = films(holes=False, scales=RAW), films(holes=False, scales=(100.0, 1.0, 0.2, 1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error", ScaleWarning)
@@ -261,14 +263,16 @@ def test_no_word_without_a_reason():
         rs.baselines.RankBoost(n_rounds=3).fit(raw)
         rs.baselines.AdaRank(n_rounds=3).fit(raw)
         rs.FenchelRank().fit(rs.make_ranking(20, 8, 3, random_state=0))
-        offset = even.replace_features(even.X + np.array([0.0, 0.0, 1e9, 0.0]))  # far from zero is not large
+        offset = even.replace_features(
+            even.X + np.array([0.0, 0.0, 1e9, 0.0])
+        )  # large offset, but small scale
         rs.RankSVM().fit(offset)
         rare = even.X.copy()
-        rare[:, 3] = np.arange(len(rare)) == 7  # a flag that is rarely set is no feature of small scale
+        rare[:, 3] = np.arange(len(rare)) == 7  # a rare flag has a small deviation, but not a small scale
         rs.RankSVM().fit(even.replace_features(rare))
 
 
-def test_sparse_ranker_does_not_care_about_units():
+def test_sparse_ranker_does_not_depend_on_units():
     even, raw = (
         rs.SparseRanker(missing="column_mean", **QUICK).fit(films(scales=s)) for s in ((1.0,) * 4, RAW)
     )
@@ -278,7 +282,7 @@ def test_sparse_ranker_does_not_care_about_units():
 # --- Path and bench --------------------------------------------------------------------------------------
 
 
-def test_a_path_fills_with_a_word_and_scales_on_demand():
+def test_a_path_fills_with_a_warning_and_normalises_if_requested():
     with pytest.warns(UserWarning, match="2 of 4 features"):
         path = rs.sparse_path(TRAIN, n_alphas=5)
     assert path.preparation.missing.policy == "column_mean"
@@ -295,16 +299,16 @@ def test_a_path_fills_with_a_word_and_scales_on_demand():
 
 
 @pytest.mark.full
-def test_bench_prepares_for_all_methods_alike(tmp_path):
+def test_bench_prepares_data_equally_for_all_methods(tmp_path):
     folds = {"films": deal_folds(films(n_queries=30, scales=RAW), 3)}
     methods = ["sparseranker", "fsrank"]
     how = {"methods": methods, "grid": "fast"}
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
         rs.bench(folds, out=tmp_path / "raw", normalise="none", **how)
-    assert [one.category for one in told] == [ScaleWarning, UserWarning]
-    assert str(told[0].message).startswith("films: the scales of features differ by a factor of")
-    assert str(told[1].message).startswith("films: 2 of 4 features have missing values")
+    assert [one.category for one in record] == [ScaleWarning, UserWarning]
+    assert str(record[0].message).startswith("films: the scales of features differ by a factor of")
+    assert str(record[1].message).startswith("films: 2 of 4 features have missing values")
     results = rs.bench(folds, out=tmp_path / "z", normalise="z", missing="indicator", **how)
     method = results.data_sets["films"].results["sparseranker"]
     ranker = rs.SparseRanker(missing="indicator", metric="ndcg@10", normalise="z")

@@ -1,4 +1,4 @@
-"""What a release consists of: a README that runs, one version, a citation, workflows that call make."""
+"""Requirements of a release: a README that runs, consistent versions, a citation, valid workflows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import ranksieve as rs
 from tests import readme
-from tests.pages import blocks, commands, is_within, said_by
+from tests.pages import blocks, commands, is_within, output_of
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -19,25 +19,25 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.full
-def test_the_commands_of_the_readme_run_where_the_demo_left_its_data(tmp_path, monkeypatch):
-    """In one process; ``make dist`` types them into a shell."""
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
+    """Runs the commands in one process; ``make dist`` runs them in a shell."""
     monkeypatch.chdir(tmp_path)
-    said = said_by(["demo"])
+    output = output_of(["demo"])
     enter, *typed = readme.commands()
     assert enter.startswith("cd demo && ")
     for line in typed:
         if ours := commands(line):
-            said += said_by(*ours)
+            output += output_of(*ours)
         else:
             subprocess.run(["bash", "-c", line], check=True)
     shown = next(block for block in blocks(readme.README) if block.text.startswith("SparseRanker uses"))
-    assert is_within(shown.text, said)
+    assert is_within(shown.text, output)
     assert {"inspect.html", "report.html", "ltr", "results.html"} <= {
         path.name for path in tmp_path.iterdir()
     }
 
 
-def test_the_readme_leads_to_a_fitted_explained_exported_model():
+def test_the_readme_shows_the_main_commands():
     text = "\n".join(readme.commands())
     for command in ("inspect", "fit", "evaluate", "explain", "export", "verify"):
         assert f"ranksieve {command} " in text
@@ -51,7 +51,7 @@ def test_citation_and_changelog_name_the_version():
 @pytest.mark.parametrize(
     "workflow", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda p: p.stem
 )
-def test_workflows_call_targets_that_exist(workflow):
+def test_workflows_call_existing_targets(workflow):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.M))
     text = workflow.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page: self-contained, complete, escaped, written whole."""
+"""The page of a fit: self-contained, complete, escaped, written atomically."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def page(fitted, tmp_path_factory) -> str:
 
 
 class Links(HTMLParser):
-    """Everything a browser would fetch."""
+    """All tags, and all links that a browser would fetch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,9 +75,9 @@ def text_of(page: str) -> str:
 
 
 def data_of(page: str) -> dict:
-    """What the page's scripts work with, as page.js unpacks it."""
-    found = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, flags=re.DOTALL)
-    data = json.loads(found.group(1), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    """The data of the page's scripts, unpacked as in page.js."""
+    match = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, flags=re.DOTALL)
+    data = json.loads(match.group(1), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     explorers = [path for paths in data["explorers"].values() for path in paths]
     for figure in [*data["figures"].values(), *(path["figure"] for path in explorers)]:
         for trace in figure["data"]:
@@ -94,7 +94,7 @@ def numbers_of(packed: str) -> list[float | None]:
 
 
 def values_of(gains: dict, method: str) -> list[float]:
-    """The values of a method, query by query: its own, or where it has none the baseline's."""
+    """The values of a method by query; the baseline's where the method has none."""
     own = numbers_of(gains["methods"][method]["changed"])
     own += [None] * (len(gains["theirs"]) - len(own))
     return [theirs if ours is None else ours for ours, theirs in zip(own, gains["theirs"], strict=True)]
@@ -109,7 +109,7 @@ def test_page_needs_no_network(page):
     links.feed(page)
     assert links.found == []
     assert {"link", "img", "iframe"}.isdisjoint(links.tags)
-    assert links.tags.count("script") == 3  # the data, the figures, the page's own
+    assert links.tags.count("script") == 3  # data, figures, and the script of the page
     rest = without_scripts(page)
     assert "http://" not in rest
     assert "https://" not in rest
@@ -117,7 +117,7 @@ def test_page_needs_no_network(page):
     assert "url(" not in rest
 
 
-def test_page_names_every_chosen_feature_with_its_weight(fitted, page):
+def test_page_names_every_selected_feature_with_its_weight(fitted, page):
     ranker, _ = fitted
     text = text_of(page)
     assert len(ranker.support_) >= 2
@@ -139,10 +139,10 @@ def test_names_are_escaped_in_html_and_in_the_figure(fitted, page):
     for name in NASTY[:2]:
         assert name not in rest
     assert "&lt;b&gt;&amp;" in rest
-    assert "{{ 7 * 7 }}" in rest  # a name is never a template
+    assert "{{ 7 * 7 }}" in rest  # names are not templates
     (path,) = data_of(page)["explorers"]["path"]
     used = [NASTY[j] for j in np.flatnonzero(np.abs(fitted[0].choice_.family.coefs).max(axis=0))]
-    assert {path["features"][j] for j in path["lines"]} == set(used)  # drawn as text, never as HTML
+    assert {path["features"][j] for j in path["lines"]} == set(used)  # shown as text, not as HTML
 
 
 def test_the_figure_can_be_drawn(page):
@@ -151,7 +151,7 @@ def test_the_figure_can_be_drawn(page):
     assert figure["layout"]["xaxis"]["type"] == "log"
 
 
-def test_chosen_point_is_marked_where_the_path_has_it(fitted, page):
+def test_the_selected_point_is_marked_on_the_path(fitted, page):
     ranker, _ = fitted
     layout = figure_of(page)["layout"]
     assert layout["shapes"][0]["x0"] == pytest.approx(ranker.choice_.candidate.strength, rel=1e-4)
@@ -179,14 +179,14 @@ def test_planted_features(fitted):
     assert planted_features(truth, ranker) == expected
 
 
-def test_many_features_do_not_swell_the_page():
+def test_the_page_shows_a_limited_number_of_features():
     data = make_ranking(n_queries=30, n_features=90, n_informative=20, random_state=1)
     ranker = SparseRanker(n_alphas=15, profile="standard", min_ratio=1e-4, families=["l1"], cv=2).fit(data)
     content = build_content(ranker)
     assert np.count_nonzero(np.abs(ranker.choice_.family.coefs).max(axis=0)) > MAX_LINES
     assert len(content.curves.weights) == MAX_LINES
     chosen = [term["name"] for term in content.terms]
-    assert set(chosen[:MAX_LINES]) <= set(content.curves.weights)  # the chosen ones first
+    assert set(chosen[:MAX_LINES]) <= set(content.curves.weights)  # the selected ones first
     explorer = path_explorer(content.curves, chosen)
     assert len(explorer["lines"]) == MAX_LINES
     assert set(explorer["colours"].values()) >= set(PALETTE)
@@ -213,7 +213,7 @@ def test_missing_extra_is_named(fitted, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_support_is_shown_beside_the_weights(page, fitted):
+def test_selection_frequencies_are_shown_with_the_weights(page, fitted):
     text, ranker = text_of(page), fitted[0]
     assert (
         "Share of bootstrap samples of the held-out queries whose best candidate uses the feature "
@@ -225,8 +225,8 @@ def test_support_is_shown_beside_the_weights(page, fitted):
 
 
 @pytest.mark.parametrize("max_features", [2, None])
-def test_gains_are_those_of_the_held_out_queries(max_features, tmp_path):
-    """Against the best candidate beyond the budget; without a budget, against the densest."""
+def test_gains_of_held_out_queries(max_features, tmp_path):
+    """The baseline is the best candidate beyond the budget, or without a budget the densest one."""
     data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=0)
     ranker = SparseRanker(max_features, n_alphas=15, profile="standard", cv=3).fit(data)
     write_report(build_content(ranker), tmp_path / "r.html")
@@ -244,7 +244,7 @@ def test_gains_are_those_of_the_held_out_queries(max_features, tmp_path):
     assert f"{baseline} ({used} features)" in text_of(page)
 
 
-def test_explorer_holds_every_point(fitted, page):
+def test_the_explorer_has_every_point(fitted, page):
     ranker, _ = fitted
     (path,) = data_of(page)["explorers"]["path"]
     names = path["features"]
@@ -276,14 +276,14 @@ def test_curves_need_a_path():
     assert curves_of_ranker(FenchelRank().fit(random_dataset())) is None
 
 
-def test_page_tells_costs_and_how_features_were_prepared(tmp_path):
+def test_the_page_shows_costs_and_preparation(tmp_path):
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     ranker = FenchelRank()
     ranker.normalise = "query_z"
     write_report(build_content(ranker.fit(data)), tmp_path / "r.html")
     text = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "normalise query_z" in text
-    assert "missing error" in text  # nothing was missing, so missing values are refused later
+    assert "missing error" in text  # complete training data: missing values are refused later
     assert "Cost of the features" not in text
     costs = dict(zip(data.feature_names, (1.5, 1, 1, 1, 1), strict=True))
     paid = SparseRanker(n_alphas=15, profile="standard", feature_costs=costs, max_cost=2.5)
@@ -293,7 +293,7 @@ def test_page_tells_costs_and_how_features_were_prepared(tmp_path):
     assert f"Cost of the features: {cost:g} of at most 2.5" in text
 
 
-def test_costs_are_told_feature_by_feature_and_group_by_group(halves):
+def test_the_page_shows_costs_of_features_and_groups(halves):
     train, _ = halves
     ranker = SparseRanker(4, feature_costs=COSTS, **QUICK).fit(train)
     content = build_content(ranker)
@@ -312,9 +312,9 @@ def test_costs_are_told_feature_by_feature_and_group_by_group(halves):
 
 def test_test_queries_come_first(fitted, halves):
     ranker, data = fitted
-    found = evaluate(ranker.predict(data), data, ["ndcg@10", "map"], "standard")
-    content = build_content(ranker, choice="on old data", test=ModelTest("test.txt", found, "ndcg@10"))
-    mean, low, high = mean_with_interval(found.per_query["ndcg@10"])
+    evaluation = evaluate(ranker.predict(data), data, ["ndcg@10", "map"], "standard")
+    content = build_content(ranker, choice="on old data", test=ModelTest("test.txt", evaluation, "ndcg@10"))
+    mean, low, high = mean_with_interval(evaluation.per_query["ndcg@10"])
     assert content.tested == (
         f"Test NDCG@10: {mean:.4f} (95 % CI {low:.4f} to {high:.4f}; {data.n_queries} queries of test.txt; "
         "standard profile). Test data: used neither for fitting nor for selection."
@@ -324,13 +324,13 @@ def test_test_queries_come_first(fitted, halves):
     assert "test.txt (test data)" in text
 
 
-def test_the_interval_is_that_of_student():
+def test_the_interval_is_students_t_interval():
     values = np.array([0.1, 0.5, 0.6, np.nan])
     expected = stats.t.interval(0.95, 2, loc=0.4, scale=stats.sem([0.1, 0.5, 0.6]))
     assert mean_with_interval(values) == pytest.approx((0.4, *expected))
 
 
-def test_words_of_queries_stand_beside_their_gains():
+def test_texts_of_queries_are_shown_with_their_gains():
     data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=0)
     ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(data)
     texts = {query: f"words of {query}" for query in data.queries.ids.tolist()}
@@ -341,7 +341,7 @@ def test_words_of_queries_stand_beside_their_gains():
 # --- the choice ------------------------------------------------------------------------------------------
 
 
-def test_candidates_are_drawn_family_by_family():
+def test_candidates_are_drawn_per_family():
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(data)
     content = build_content(ranker)
@@ -365,7 +365,7 @@ def test_page_draws_the_candidates(page, fitted):
     assert "The star is the chosen model." in text_of(page)
 
 
-def test_explorer_of_a_forward_selection_goes_by_the_number_of_features(tmp_path):
+def test_explorer_of_a_forward_selection_shows_the_number_of_features(tmp_path):
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     ranker = SparseRanker(profile="standard", cv=3, families=["forward"]).fit(data)
     write_report(build_content(ranker), tmp_path / "r.html")

@@ -1,4 +1,4 @@
-"""Numbers in words, differences of queries, the table of features."""
+"""Formatting of numbers, differences between rankers, the table of features."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from ranksieve.report.page import (
 
 
 @pytest.mark.parametrize(
-    ("share", "words"),
+    ("share", "text"),
     [
         (9.2e-7, "9.2e-5 %"), (0.5, "50 %"), (1.234e-3, "0.12 %"), (2.7e-10, "2.7e-8 %"),
         (1.2e-5, "0.0012 %"), (0.0, "0 %"), (1e-9, "1.0e-7 %"),
     ],
 )  # fmt: skip
-def test_percent_has_two_digits(share, words):
-    assert percent(share) == words
+def test_percent_has_two_digits(share, text):
+    assert percent(share) == text
 
 
-def test_certificate_in_words():
+def test_text_of_certificates():
     assert certificate(9.2e-7) == "within 9.2e-5 % of the optimum"
     assert certificate(0.0) == "optimal up to rounding"
     assert certificate(0.37) == "not proven to be close to optimal (gap 37 %)"
     assert certificate(None).startswith("without a proof")
 
 
-def test_numbers_in_words():
+def test_formats_of_numbers():
     assert [p_value(p) for p in (0.0, 9e-5, 0.0123, 1.0)] == [
         "p < 0.0001", "p < 0.0001", "p = 0.012", "p = 1",
     ]  # fmt: skip
@@ -62,16 +62,16 @@ def test_difference_agrees_with_scipy():
     theirs = rng.random(30)
     ours = theirs + rng.normal(0.05, 0.1, 30)
     ours[:4] = theirs[:4]
-    found = difference(ours, theirs)
+    result = difference(ours, theirs)
     test = stats.ttest_rel(ours, theirs)
     interval = test.confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
-    assert found.p_t == pytest.approx(test.pvalue)
-    assert found.p_t_greater == pytest.approx(stats.ttest_rel(ours, theirs, alternative="greater").pvalue)
-    assert (found.wins, found.ties, found.losses) == (
+    assert (result.low, result.high) == pytest.approx((interval.low, interval.high))
+    assert result.p_t == pytest.approx(test.pvalue)
+    assert result.p_t_greater == pytest.approx(stats.ttest_rel(ours, theirs, alternative="greater").pvalue)
+    assert (result.wins, result.ties, result.losses) == (
         np.sum(ours > theirs), 4, np.sum(ours < theirs),
     )  # fmt: skip
-    assert found.mean == pytest.approx(np.mean(ours - theirs))
+    assert result.mean == pytest.approx(np.mean(ours - theirs))
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_verdict_follows_the_interval(shift, verdict):
     assert difference(theirs + shift + noise, theirs).verdict == verdict
 
 
-def test_one_query_proves_nothing():
-    found = difference(np.array([0.9]), np.array([0.1]))
-    assert found.verdict == "within noise"
-    assert found.low == -np.inf
+def test_one_query_is_never_significant():
+    result = difference(np.array([0.9]), np.array([0.1]))
+    assert result.verdict == "within noise"
+    assert result.low == -np.inf
 
 
-def test_queries_that_guided_the_choice_are_no_test():
+def test_queries_used_for_selection_give_no_fair_test():
     theirs = np.linspace(0.2, 0.7, 40)
     better = difference(theirs + 0.2 + 0.1 * np.resize([1.0, -1.0], 40), theirs)
     assert significance_answer(better).short == "significantly better"
@@ -99,7 +99,7 @@ def test_queries_that_guided_the_choice_are_no_test():
     assert "model was selected on these queries" in guided.details
 
 
-def test_rows_are_sorted_and_bounded():
+def test_rows_are_sorted_and_limited():
     columns = (Column("weight", "weight", weight_text, ""), Column("lacking", "lacking", weight_text, ""))
     weights = np.linspace(-1.0, 0.5, MAX_ROWS + 5)
     table = feature_table(columns, [f"f{j}" for j in range(len(weights))], {"weight": weights})

@@ -1,4 +1,4 @@
-"""Scorecards: the best points, what is proven of them, what they keep of a model, and their text."""
+"""Scorecards: optimal points, certificates, accuracy compared with the model, texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CARD = rs.make_scorecard(MODEL, DATA)
 
 
 def plain_model(n, **more):
-    """A model of the features f1, …, fn."""
+    """A model with the features f1, …, fn."""
     return LinearModel(tuple(Term(f"f{j + 1}", j, 1.0) for j in range(n)), n, **more)
 
 
@@ -43,7 +43,7 @@ def differences(data, columns=slice(None)):
 
 
 def best_multiple(K, d, ridge):
-    """min_σ mean max(0, 1 − σKd)² + ½μ‖σd‖²: the minimum of a parabola between each two kinks."""
+    """min_σ mean max(0, 1 − σKd)² + ½μ‖σd‖², a parabola between adjacent kinks."""
     along, square, values = K @ d, ridge * float(d @ d), [1.0]
     kinks = [0.0, *np.unique(1.0 / along[along > 0]), np.inf]
     for low, high in itertools.pairwise(kinks) if square else ():
@@ -58,7 +58,7 @@ def best_multiple(K, d, ridge):
 
 
 @pytest.mark.parametrize(("n", "levels", "seeds"), [(2, 3, range(12)), (3, 2, range(6))])
-def test_no_other_points_are_better(n, levels, seeds):
+def test_points_are_optimal(n, levels, seeds):
     """Against all cards with the same units."""
     for seed in seeds:
         data = random_dataset(seed, n_queries=6, n_features=n, longest=10)
@@ -71,8 +71,8 @@ def test_no_other_points_are_better(n, levels, seeds):
         assert card.certificate["objective"] == pytest.approx(least, rel=1e-8)
 
 
-def test_no_point_and_no_unit_beside_is_better():
-    """Every step of one number of points and of one unit, judged over explicit pairs."""
+def test_no_single_change_of_points_or_unit_is_better():
+    """Every change of the points or unit of one feature, evaluated on explicit pairs."""
     columns = [term.index for term in CARD.terms]
     K, ridge, card = differences(DATA, columns), CARD.certificate["ridge"], CARD.card
     steps = [float(f"{digit}e{power}") for power in range(-4, 5) for digit in (1, 2, 5)]
@@ -91,7 +91,7 @@ def test_no_point_and_no_unit_beside_is_better():
 
 
 def natural_unit(column):
-    """The round number nearest to the deviation from the mean of the query."""
+    """The round number nearest to the standard deviation within queries."""
     x, query = DATA.X[:, column], DATA.queries.restore(DATA.queries.query_of_grouped)
     means = np.bincount(query, x) / np.bincount(query)
     spread = np.sqrt(np.mean((x - means[query]) ** 2))
@@ -99,7 +99,7 @@ def natural_unit(column):
     return min(numbers, key=lambda number: abs(np.log(number / spread)))
 
 
-def test_units_are_round_and_near_the_spread_of_their_feature():
+def test_units_are_round_numbers_near_the_deviation():
     for term in CARD.terms:
         unit = CARD.card.units[term.name]
         digit, _, power = f"{unit:e}".partition("e")
@@ -108,7 +108,7 @@ def test_units_are_round_and_near_the_spread_of_their_feature():
         assert 0.35 < unit / natural_unit(term.index) < 2.6
 
 
-def test_points_are_whole_within_the_levels_and_in_lowest_terms():
+def test_points_are_coprime_integers_within_the_levels():
     for levels in (1, 3, 9, 99):
         points = list(rs.make_scorecard(MODEL, DATA, levels).card.points.values())
         assert all(isinstance(p, int) and 1 <= abs(p) <= levels for p in points)
@@ -122,7 +122,7 @@ def test_one_feature_has_one_point():
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-def test_separable_data_of_any_scale_get_a_card(scale):
+def test_cards_of_separable_data_of_any_scale(scale):
     data = random_dataset(5, n_queries=8, n_features=3)
     data = rs.Dataset(data.X * scale, (data.X[:, 1] > 0).astype(float), data.qid)
     card = rs.make_scorecard(plain_model(3), data)
@@ -131,14 +131,14 @@ def test_separable_data_of_any_scale_get_a_card(scale):
     assert np.mean(differences(data) @ card.coef > 0) > 0.99
 
 
-def test_more_levels_come_nearer():
+def test_more_levels_have_smaller_gaps():
     gaps = [rs.make_scorecard(MODEL, DATA, levels).certificate["relative_gap"] for levels in (1, 3, 9, 99)]
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-2] < 0.002
     assert gaps[-1] < 1e-5
 
 
-def test_the_same_card_comes_out_again():
+def test_cards_are_reproducible():
     assert rs.make_scorecard(MODEL, DATA) == CARD
     order = np.random.default_rng(0).permutation(DATA.n_docs)
     shuffled = rs.make_scorecard(MODEL, DATA.select_rows(order))
@@ -147,18 +147,18 @@ def test_the_same_card_comes_out_again():
     assert rs.make_scorecard(MODEL, sparse).card == CARD.card
 
 
-def test_a_feature_in_other_units_changes_its_unit_alone():
+def test_scaling_a_feature_only_changes_its_unit():
     scaled = rs.SparseRanker(max_features=4, normalise="within_z", cv=2, profile="standard")
     expected = rs.make_scorecard(scaled.fit(DATA).to_model(), DATA).card
     j = DATA.feature_names.index(next(iter(expected.points)))
     tenfold = DATA.replace_features(np.where(np.arange(6) == j, 10.0, 1.0) * DATA.X)
-    found = rs.make_scorecard(scaled.fit(tenfold).to_model(), tenfold).card
-    assert found.points == expected.points
-    changed = {name: unit / expected.units[name] for name, unit in found.units.items()}
+    card = rs.make_scorecard(scaled.fit(tenfold).to_model(), tenfold).card
+    assert card.points == expected.points
+    changed = {name: unit / expected.units[name] for name, unit in card.units.items()}
     assert changed == pytest.approx({name: 10.0 if name == f"f{j + 1}" else 1.0 for name in changed})
 
 
-def test_a_feature_without_use_leaves_the_card():
+def test_useless_features_are_dropped():
     X = np.column_stack([DATA.X, np.random.default_rng(0).normal(size=DATA.n_docs) * 1e-6 + DATA.X[:, 0]])
     data = rs.Dataset(np.column_stack([X, DATA.queries.query_of_grouped]), DATA.y, DATA.qid)
     card = rs.make_scorecard(plain_model(8), data)
@@ -173,7 +173,7 @@ def test_a_feature_without_use_leaves_the_card():
 
 @pytest.mark.parametrize("kind", ["none", "within_z", "query_z"])
 def test_the_certificate_holds_over_explicit_pairs(kind):
-    """F(card) at the given σ, and the dual of the real-valued problem, both from pairs."""
+    """The objective of the card at its σ and the dual of the real-valued problem, from explicit pairs."""
     ranker = rs.SparseRanker(max_features=3, normalise=kind, families="forward", cv=2, profile="standard")
     model = ranker.fit(DATA).to_model()
     card = rs.make_scorecard(model, DATA)
@@ -187,7 +187,7 @@ def test_the_certificate_holds_over_explicit_pairs(kind):
     value = np.mean(np.maximum(0.0, 1.0 - K @ w) ** 2) + 0.5 * proof["ridge"] * (w @ w)
     assert value == pytest.approx(proof["objective"], rel=1e-12)
     assert best_multiple(K, w, proof["ridge"]) == pytest.approx(value, rel=1e-9)
-    # The least real-valued objective is above every dual value: here that of the model's own weights.
+    # The minimum of the real-valued problem is above every dual value, here at the model's weights.
     xi = np.maximum(0.0, 1.0 - K @ model.weights)
     g = -2.0 * K.T @ xi / len(K)
     dual = 2.0 * np.mean(xi) - np.mean(xi**2) - (g @ g) / (2.0 * proof["ridge"])
@@ -195,14 +195,14 @@ def test_the_certificate_holds_over_explicit_pairs(kind):
     assert proof["relative_gap"] == proof["gap"] / proof["objective"]
 
 
-def test_without_a_ridge_of_the_model_that_of_forward_selection_counts():
+def test_the_default_ridge_is_that_of_forward_selection():
     card = rs.make_scorecard(plain_model(6), DATA)
     objective = make_objective(DATA)
     assert card.certificate["ridge"] == ForwardSearch(objective, objective.varies).ridge
     assert rs.make_scorecard(replace(MODEL, certificate={}), DATA).certificate["ridge"] > 0
 
 
-def test_query_weights_count_as_copies():
+def test_query_weights_equal_copies():
     twice = rs.Dataset(
         np.vstack([DATA.X] * 2), np.tile(DATA.y, 2), np.concatenate([DATA.qid, DATA.qid + 1000])
     )
@@ -211,7 +211,7 @@ def test_query_weights_count_as_copies():
     assert set(weighted.data) == {"train", "query_weight"}
 
 
-def test_signs_of_the_model_bind_the_card():
+def test_the_card_keeps_signs_of_the_model():
     free = rs.make_scorecard(plain_model(6), DATA).card.points
     against = {name: -float(np.sign(points)) for name, points in list(free.items())[:2]}
     bound = rs.make_scorecard(plain_model(6, parameters={"signs": against}), DATA)
@@ -222,7 +222,7 @@ def test_signs_of_the_model_bind_the_card():
     assert points.get("f1", 1) > 0 > points.get("f2", -1)
 
 
-def test_signs_of_a_ranker_reach_its_card():
+def test_signs_of_a_ranker_apply_to_its_card():
     signs = dict.fromkeys(DATA.feature_names, "+")
     ranker = rs.SparseRanker(max_features=5, signs=signs, cv=2, profile="standard").fit(DATA)
     card = rs.make_scorecard(ranker.to_model(), DATA)
@@ -230,10 +230,10 @@ def test_signs_of_a_ranker_reach_its_card():
     assert card.certificate["relative_gap"] < 0.01
 
 
-# --- What a card keeps of a model ------------------------------------------------------------------------
+# --- Properties of the model that a card keeps -----------------------------------------------------------
 
 
-def test_a_card_is_a_model_of_points_per_unit():
+def test_weights_of_a_card_are_points_per_unit():
     assert CARD.method == "Scorecard"
     assert CARD.normalisation is None
     assert CARD.intercept == 0.0
@@ -255,8 +255,8 @@ def test_a_card_is_a_model_of_points_per_unit():
 
 
 @given(st.integers(1, 99), st.sampled_from([1, 2, 5]), st.integers(-99, 99))
-def test_weights_have_every_digit(points, digit, power):
-    """The float nearest to the decimal quotient, also where points/unit of floats is another one."""
+def test_weights_are_correctly_rounded_quotients(points, digit, power):
+    """The float nearest to the decimal quotient, even if float division points/unit gives another one."""
     unit = float(f"{digit}e{power}")
     exact = points * 10 // digit  # 1/digit has one decimal
     assert Card(99, {"a": points}, {"a": unit}).weight("a") == float(f"{exact}e{-power - 1}")
@@ -269,7 +269,7 @@ def missing_data(rows=0.3):
 
 
 @pytest.mark.parametrize("policy", ["zero", "query_min", "column_mean", "indicator"])
-def test_missing_values_are_filled_as_before(policy):
+def test_missing_values_are_filled_as_in_the_model(policy):
     data = missing_data()
     ranker = rs.SparseRanker(max_features=5, missing=policy, normalise="within_z", cv=2, profile="standard")
     model = ranker.fit(data).to_model()
@@ -280,7 +280,7 @@ def test_missing_values_are_filled_as_before(policy):
 
 
 def with_indicator():
-    """Labels follow f2 and whether f1 is missing."""
+    """Labels depend on f2 and on whether f1 is missing."""
     rng = np.random.default_rng(3)
     X, hole = rng.normal(size=(200, 2)), rng.random(200) < 0.4
     y = np.digitize(X[:, 1] + 1.5 * hole + 0.3 * rng.normal(size=200), [0.0, 1.0])
@@ -288,7 +288,7 @@ def with_indicator():
     return rs.Dataset(X, y, np.repeat(np.arange(20), 10))
 
 
-def test_an_indicator_gets_points_per_1():
+def test_indicators_have_unit_one():
     data = with_indicator()
     model = rs.SparseRanker(missing="indicator", normalise="z", cv=2, profile="standard").fit(data).to_model()
     card = rs.make_scorecard(model, data)
@@ -297,14 +297,14 @@ def test_an_indicator_gets_points_per_1():
     assert '"f1 is missing" is 1 if f1 is missing, else 0.' in rs.card_text(card, data)
 
 
-def test_flags_get_points_per_1():
+def test_flags_have_unit_one():
     data = DATA.replace_features((DATA.X > 0.5).astype(float))
     card = rs.make_scorecard(plain_model(6), data)
     assert set(card.card.units.values()) == {1.0}
 
 
 @pytest.mark.parametrize("kind", ["query_z", "query_min_max"])
-def test_normalisation_within_queries_stays(kind):
+def test_normalisation_within_queries_is_kept(kind):
     model = plain_model(6, preparation=Preparation(normalisation=Normalisation(kind)))
     card = rs.make_scorecard(model, DATA)
     assert card.normalisation == Normalisation(kind)
@@ -321,13 +321,13 @@ def test_normalisation_within_queries_stays(kind):
 
 def test_round_trip_is_exact(tmp_path):
     CARD.save(tmp_path / "card.json")
-    found = load_model(tmp_path / "card.json")
-    assert found == CARD
-    assert found.card.points == CARD.card.points
-    assert all(type(points) is int for points in found.card.points.values())
+    card = load_model(tmp_path / "card.json")
+    assert card == CARD
+    assert card.card.points == CARD.card.points
+    assert all(type(points) is int for points in card.card.points.values())
 
 
-def test_files_of_other_models_have_no_card(tmp_path):
+def test_other_models_have_no_card(tmp_path):
     content = MODEL.to_dict()
     assert "card" not in content
     MODEL.save(tmp_path / "m.json")
@@ -366,7 +366,7 @@ def test_damaged_cards_are_refused(change, word, tmp_path):
     assert word in info.value.reason
 
 
-# --- Words -----------------------------------------------------------------------------------------------
+# --- Texts -----------------------------------------------------------------------------------------------
 
 SHOP = rs.Dataset(
     [[0.9, 150.0], [0.2, 100.0], [0.5, 300.0]], [2, 0, 1], ["shoes"] * 3, ["bm25", "price"], ["A", "B", "C"]
@@ -377,7 +377,7 @@ SHOP_CARD = LinearModel(
 )  # fmt: skip
 
 
-def test_a_card_in_words():
+def test_text_of_a_card():
     assert rs.card_text(SHOP_CARD, SHOP) == (
         "Scorecard: 2 features, points from −9 to 9\n"
         "\n"
@@ -395,7 +395,7 @@ def test_a_card_in_words():
     )
 
 
-def test_fills_stand_on_the_card():
+def test_fills_are_shown_on_the_card():
     means = Preparation(MissingPolicy("column_mean", ("bm25", "price"), (0.25, 180.5)))
     text = rs.card_text(replace(SHOP_CARD, preparation=means))
     assert "  feature   points   per   if missing\n  price         −4    50        180.5\n" in text
@@ -403,7 +403,7 @@ def test_fills_stand_on_the_card():
     assert "\nMissing values are replaced by 0.\n" in zero
 
 
-def test_the_certificate_in_words():
+def test_text_of_the_certificate():
     proof = {"kind": "scorecard", "objective": 0.9012, "gap": 0.0019, "relative_gap": 0.002, "ridge": 0.1}
     assert optimality(proof, {}) == (
         "Proven: the training objective, 0.9012, is at most 0.21 % above that of the best real-valued "
@@ -455,7 +455,7 @@ make = rs.make_scorecard
         (lambda: rs.card_text(MODEL), ("model", MODEL)),
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_card_is_refused_with_one_sentence(wrong, facts):
+def test_unsuitable_models_data_and_options_are_refused(wrong, facts):
     with refused_as(facts):
         wrong()
 

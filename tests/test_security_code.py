@@ -1,4 +1,4 @@
-"""The package's own source: nothing that runs what a file says, starts a program or opens a connection."""
+"""The source of the package: no code from files is run, no program started, no connection opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 
 ALWAYS = unpacking.ALWAYS_ALLOWED_BYTES // 2**20
 SOURCE = Path(ranksieve.__file__).parent
-MODULES = {  # that can run what a file says, start programs, open connections or unpack archives
+MODULES = {  # modules that can run code from files, start programs, open connections or unpack archives
     "pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "yaml", "xml", "subprocess", "socket",
     "urllib", "http", "requests", "ftplib", "smtplib", "webbrowser", "zipfile", "tarfile", "runpy", "code",
     "importlib", "ctypes", "joblib", "imp", "pty", "asyncio",
@@ -29,21 +29,21 @@ KEYWORDS = {"allow_pickle", "shell"}
 LOADS = {("pickle", "load"), ("pickle", "loads"), ("joblib", "load"), ("np", "load"), ("numpy", "load")}
 LOADS |= {("marshal", "loads"), ("yaml", "load")}
 PERMITTED = {
-    "_util/files.py": {"ctypes": "lets two folders change places"},
+    "_util/files.py": {"ctypes": "exchanges two folders atomically"},
     "baselines/boosting.py": {
         "importlib": "the optional package lightgbm, by a fixed name",
         "import_module": "the same",
     },
     "cli/fit.py": {"literal_eval": "values of --set: numbers, text, lists; no code"},
     "dask/cluster.py": {
-        "pickle": "measures how many bytes go over the wire; dumps only",
+        "pickle": "measures the size of messages; only dumps",
         "importlib": "versions of packages on the workers, from a fixed list",
         "import_module": "the same",
     },
     "experiment/benching.py": {"joblib": "processes"},
     "experiment/fold_run.py": {"importlib": "versions of packages"},
     "export/onnx_graph.py": {"importlib": "whether onnx is installed"},
-    "model/ranklib.py": {"xml": "trees of RankLib by expat, which refuses to expand entities without end"},
+    "model/ranklib.py": {"xml": "trees of RankLib; expat limits the expansion of entities"},
     "dask/objective.py": {"ctypes": "asks the C library to keep freed memory"},
     "io/frames.py": {
         "importlib": "optional packages, by fixed names",
@@ -55,16 +55,16 @@ PERMITTED = {
 
 
 def dangers(tree: ast.AST) -> set[str]:
-    """Modules, calls and keywords of the tables above that a file uses."""
-    found = set()
+    """Modules, calls and keywords of the tables above used in a file."""
+    uses = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names} & MODULES
+            uses |= {alias.name.partition(".")[0] for alias in node.names} & MODULES
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            found |= {(node.module or "").partition(".")[0]} & MODULES
+            uses |= {(node.module or "").partition(".")[0]} & MODULES
         elif isinstance(node, ast.Call):
-            found |= dangers_of_call(node)
-    return found
+            uses |= dangers_of_call(node)
+    return uses
 
 
 def dangers_of_call(node: ast.Call) -> set[str]:
@@ -73,15 +73,15 @@ def dangers_of_call(node: ast.Call) -> set[str]:
     name = called.attr if is_method else getattr(called, "id", "")
     owner = getattr(called.value, "id", "") if is_method else ""
     of_re = owner == "re" or (is_method and name == "compile")
-    found = set() if of_re else {name} & CALLS
-    found |= {f"{owner}.{name}"} if (owner, name) in LOADS else set()
-    return found | {word.arg for word in node.keywords if word.arg in KEYWORDS}
+    uses = set() if of_re else {name} & CALLS
+    uses |= {f"{owner}.{name}"} if (owner, name) in LOADS else set()
+    return uses | {word.arg for word in node.keywords if word.arg in KEYWORDS}
 
 
 def test_only_what_is_listed_with_its_reason_is_used():
     files = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
-    found = {name: dangers(ast.parse(path.read_text(encoding="utf-8"))) for name, path in files.items()}
-    assert {name: uses for name, uses in found.items() if uses} == {
+    used = {name: dangers(ast.parse(path.read_text(encoding="utf-8"))) for name, path in files.items()}
+    assert {name: uses for name, uses in used.items() if uses} == {
         name: set(reasons) for name, reasons in PERMITTED.items()
     }
     assert len(files) > 150
@@ -100,30 +100,30 @@ def test_only_what_is_listed_with_its_reason_is_used():
         "exec(compile(a, b, 'exec'))",
     ],
 )
-def test_the_search_sees_what_it_is_for(code):
+def test_the_search_finds_dangerous_code(code):
     assert dangers(ast.parse(code))
 
 
-def test_the_search_knows_patterns_from_code():
+def test_the_search_ignores_regular_expressions():
     assert not dangers(ast.parse("import re\nre.compile('x')"))
 
 
-def test_pickle_is_written_and_never_read():
+def test_pickle_is_never_loaded():
     tree = ast.parse((SOURCE / "dask" / "cluster.py").read_text(encoding="utf-8"))
     attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     uses = {node.attr for node in attributes if ast.unparse(node.value) == "pickle"}
     assert uses == {"dumps", "HIGHEST_PROTOCOL"}
 
 
-def test_the_page_names_tests_that_exist():
+def test_the_page_names_existing_tests():
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_security_*.py"))
-    named = set(re.findall(r"`(test_\w+)`", page))
-    assert len(named) > 20
-    assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
+    names = set(re.findall(r"`(test_\w+)`", page))
+    assert len(names) > 20
+    assert [name for name in sorted(names) if f"def {name}(" not in tests] == []
 
 
-def test_the_page_names_the_bounds():
+def test_the_page_names_the_limits():
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     assert f"{unpacking.MAX_GZIP_RATIO} times what was read of it, once that is over {ALWAYS} MiB" in page
     assert f"numbers of {unpacking.MAX_PARQUET_RATIO:,} times the size of the file" in page

@@ -1,4 +1,4 @@
-"""Hostile names in every export: carried exactly, or refused in one sentence; never more than a name."""
+"""Hostile names in every export: kept exactly, or refused in one sentence; without side effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranksieve.prepare import Preparation
 from tests.contracts.test_export_contract import VESPA
 from tests.engine_readers import READERS, python_process
 from tests.hostile import CONTROLS, HALVES, SHOWN
-from tests.injection.__main__ import tried
+from tests.injection.__main__ import try_model
 from tests.injection.round_trip import Fault, check_sentence, check_structure, round_trip
 from tests.refusals import refused_data, refused_parameter
 
@@ -26,8 +26,8 @@ DATA = Dataset(VALUES, [0, 1, 0, 2], [1, 1, 1, 1], SHOWN)
 
 def model_of(names, kind="none"):
     terms = tuple(Term(name, j, 0.25 + 0.01 * j) for j, name in enumerate(names))
-    learned = Preparation.learn(DATA.select_features(np.arange(len(names))), kind, "keep").of(names)
-    return LinearModel(terms, len(names), 0.0, learned)
+    preparation = Preparation.learn(DATA.select_features(np.arange(len(names))), kind, "keep").of(names)
+    return LinearModel(terms, len(names), 0.0, preparation)
 
 
 def place_of(target, folder):
@@ -35,33 +35,33 @@ def place_of(target, folder):
 
 
 @pytest.mark.parametrize("target", ANY_NAMES)
-def test_all_hostile_names_in_one_model(target, tmp_path):
+def test_a_model_with_all_hostile_names(target, tmp_path):
     assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
 
 
 @pytest.mark.parametrize("target", ["ranklib", *VESPA])
-def test_our_hostile_names_beside_the_engines_own(target, tmp_path):
+def test_hostile_names_with_harmless_engine_names(target, tmp_path):
     form = "{}" if target == "ranklib" else "attribute(a{})"
     names = {name: form.format(j + 1) for j, name in enumerate(SHOWN)}
     assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, names)
 
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
-def test_each_name_is_carried_or_refused(target, tmp_path):
+def test_each_name_is_kept_or_refused(target, tmp_path):
     kind = "query_min_max" if target == "opensearch_hybrid" else "none"
     model, data = model_of(["f1"], kind), Dataset(VALUES[:, :1], DATA.y, DATA.qid, ["f1"])
-    taken = []
+    accepted = []
     for number, name in enumerate((*SHOWN, *CONTROLS, *HALVES)):
         if round_trip(model, target, tmp_path / str(number), data, {"f1": name}):
-            taken.append(name)
-    assert not {*CONTROLS, *HALVES} & set(taken)
+            accepted.append(name)
+    assert not {*CONTROLS, *HALVES} & set(accepted)
     if target in ("ranklib", "qdrant", *VESPA):
-        assert len(taken) < 10
+        assert len(accepted) < 10
     else:
-        assert set(taken) == set(SHOWN)
+        assert set(accepted) == set(SHOWN)
 
 
-def test_the_python_module_runs_nothing_of_its_names_in_a_bare_interpreter(tmp_path):
+def test_the_python_module_does_not_run_code_in_names(tmp_path):
     result = export_model(model_of(SHOWN), "python", tmp_path / "m.py")
     check_structure("python", result, None)
     columns = {name: VALUES[:, j].tolist() for j, name in enumerate(SHOWN)}
@@ -69,7 +69,7 @@ def test_the_python_module_runs_nothing_of_its_names_in_a_bare_interpreter(tmp_p
     np.testing.assert_array_equal(done["scores"], model_of(SHOWN).predict(DATA))
     assert "subprocess" not in done["modules"]
     text = result.files[0].read_text(encoding="utf-8")
-    assert not {"\u2028", "\u2029", "\u202e", "\u2066", "\u200b"} & set(text)  # what hides code from readers
+    assert not {"\u2028", "\u2029", "\u202e", "\u2066", "\u200b"} & set(text)  # characters that hide code
 
 
 COLLISIONS = [
@@ -80,11 +80,11 @@ COLLISIONS = [
 
 
 @pytest.mark.parametrize("names", COLLISIONS)
-@pytest.mark.parametrize("own", [("a", "b", "c"), ("a", "a-b", "a_b")])
+@pytest.mark.parametrize("features", [("a", "b", "c"), ("a", "a-b", "a_b")])
 @pytest.mark.parametrize("target", VESPA)
-def test_constants_of_a_vespa_profile_have_names_of_their_own(target, names, own, tmp_path):
-    mapped = dict(zip(own, names.values(), strict=True))
-    model = LinearModel(tuple(Term(name, j, 2.0**j) for j, name in enumerate(own)), 3, 8.0)
+def test_constants_of_a_vespa_profile_have_names_of_their_own(target, names, features, tmp_path):
+    mapped = dict(zip(features, names.values(), strict=True))
+    model = LinearModel(tuple(Term(name, j, 2.0**j) for j, name in enumerate(features)), 3, 8.0)
     export_model(model, target, tmp_path / "out", names=mapped)
     columns = {name: [10.0**j] for j, name in enumerate(mapped.values())}
     np.testing.assert_allclose(READERS[target](tmp_path / "out", columns), [429.0])
@@ -94,18 +94,18 @@ EXPRESSIONS = ["true", "false", "if", "in", "f(a+b)", "f(a*2)", 'f("a)', "f(a;b)
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_expressions_are_no_vespa_features(name, tmp_path):
+def test_expressions_are_not_accepted_as_vespa_features(name, tmp_path):
     with refused_parameter("names", name):
         export_model(model_of(["f1"]), "vespa", tmp_path / "out", names={"f1": name})
 
 
 @pytest.mark.parametrize("name", ['foreach(terms,N,term(N).weight,">1",count)', 'query("a + b")', "truth(x)"])
-def test_quoted_and_nested_arguments_are(name, tmp_path):
+def test_quoted_and_nested_arguments_are_accepted(name, tmp_path):
     export_model(model_of(["f1"]), "vespa", tmp_path / "out", names={"f1": name})
     assert f"* {name}\n" in (tmp_path / "out" / "ranker.profile").read_text()
 
 
-def test_advice_about_a_hostile_name_is_no_command(tmp_path):
+def test_advice_about_a_hostile_name_contains_no_command(tmp_path):
     model = LinearModel((Term("$(id); x", 0, -1.0),), 1)
     with refused_data() as info:
         export_model(model, "mongodb", tmp_path / "out")
@@ -118,18 +118,18 @@ def test_commands_that_load_an_export_quote_the_folder(tmp_path):
     for target in ("elasticsearch", "solr", "vespa", "mongodb", "qdrant"):
         names = {"f1": "attribute(f1)"} if target == "vespa" else {}
         load = export_model(model_of(["f1"]), target, folder, names=names).load
-        words = [word for line in load for word in shlex.split(line)]
-        assert any(str(folder) in word for word in words)
-        assert "$(id)" not in words
+        arguments = [word for line in load for word in shlex.split(line)]
+        assert any(str(folder) in word for word in arguments)
+        assert "$(id)" not in arguments
 
 
 def test_random_models_with_hostile_names(tmp_path):
-    taken = sum((tried(number, 7, tmp_path) for number in range(15)), start=tried(0, 8, tmp_path))
-    assert set(taken) == set(EXPORTS)
-    assert min(taken.values()) > 0
+    accepted = sum((try_model(number, 7, tmp_path) for number in range(15)), start=try_model(0, 8, tmp_path))
+    assert set(accepted) == set(EXPORTS)
+    assert min(accepted.values()) > 0
 
 
-def test_the_campaign_sees_what_it_is_for(tmp_path):
+def test_the_checks_of_the_campaign_find_faults(tmp_path):
     model, place = model_of(["f1", "f2"]), tmp_path / "m.py"
     result = export_model(model, "python", place)
     place.write_text(place.read_text() + "import os\n")

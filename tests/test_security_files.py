@@ -1,4 +1,4 @@
-"""Small files that would fill the memory, and JSON, XML and numbers without end, are refused."""
+"""Small files that would fill the memory, and excessive JSON, XML and numbers, are refused."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ALWAYS, LINE = 4 * MEGABYTE, 2 * MEGABYTE
 
 @pytest.fixture
 def small_bounds(monkeypatch):
-    """The bounds of the package, made small, so that the bombs of tests may be small."""
+    """Reduces the limits of the package, so that small test files exceed them."""
     monkeypatch.setattr(unpacking, "ALWAYS_ALLOWED_BYTES", ALWAYS)
     monkeypatch.setattr(text_files, "MAX_LINE_BYTES", LINE)
 
 
 def bomb(path, begin, piece, times):
-    """Gzip of a beginning and of a piece again and again."""
+    """Gzip file of a beginning and a repeated piece."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     with path.open("wb") as file:
         file.write(packer.compress(begin))
@@ -44,7 +44,7 @@ def bomb(path, begin, piece, times):
 
 
 def peak_of(read, *args, **options):
-    """The memory at most of a call that is refused, and the error."""
+    """(peak memory, error) of a refused call."""
     tracemalloc.start()
     with pytest.raises(DataError) as info:
         read(*args, **options)
@@ -74,7 +74,7 @@ def test_gzip_that_holds_far_more_than_its_size(name, small_bounds, tmp_path):
     peak, error = peak_of(READERS[name], path)
     assert error.file == str(path)
     assert "compression" in error.reason
-    assert peak < 3 * ALWAYS  # of 16 MB
+    assert peak < 3 * ALWAYS  # instead of 16 MB
 
 
 def test_letor_rows_without_end(small_bounds, tmp_path):
@@ -94,10 +94,10 @@ def test_a_line_without_end(name, small_bounds, tmp_path):
     peak, error = peak_of(lambda: list(text_chunks(path, MEGABYTE)))
     assert error.file == str(path)
     assert f"over {LINE} bytes" in error.reason
-    assert peak < 5 * LINE  # of 16 MB
+    assert peak < 5 * LINE  # instead of 16 MB
 
 
-def test_data_that_pack_well_are_read(small_bounds, tmp_path):
+def test_highly_compressible_data_are_read(small_bounds, tmp_path):
     content = "".join(f"0 qid:{q} 1:{q % 7}\n" for q in range(20_000)).encode() * 20
     path = tmp_path / "much.txt.gz"
     path.write_bytes(gzip.compress(content, 1))
@@ -105,7 +105,7 @@ def test_data_that_pack_well_are_read(small_bounds, tmp_path):
     assert read_bytes(path) == content
 
 
-def test_several_members_and_padding_are_read_as_ever(tmp_path):
+def test_gzip_with_several_members_and_padding(tmp_path):
     path = tmp_path / "parts.gz"
     path.write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n") + bytes(512))
     assert read_bytes(path) == b"a\nb\n"
@@ -176,7 +176,7 @@ def test_half_of_a_character_is_damage(text):
         decode_json(text)
 
 
-def test_a_whole_character_in_two_codes_is_text():
+def test_surrogate_pairs_are_text():
     assert decode_json(r'"\ud83d\ude00"') == "😀"
 
 

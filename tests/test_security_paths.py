@@ -1,4 +1,4 @@
-"""Names of data sets, methods and models, and links that wait in a folder, lead nowhere else."""
+"""Names of data sets, methods and models, and links in output folders, do not lead to other folders."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def all_files(folder):
 
 
 @pytest.mark.parametrize("name", ["shop", "MQ2008 (small)", "l0.5", "名", "x" * 200, "common", "console.log"])
-def test_names_that_files_can_have(name):
+def test_valid_file_names(name):
     assert file_name_problem(name) is None
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_names_that_no_file_gets(name):
+def test_invalid_file_names(name):
     assert file_name_problem(name)
 
 
@@ -53,7 +53,7 @@ def test_no_name_leads_out_of_the_results(synthetic_folds, tmp_path):
     assert all_files(tmp_path) == []
 
 
-def test_the_name_of_the_folder_of_studies_is_taken(synthetic_folds, tmp_path):
+def test_studies_is_a_reserved_name(synthetic_folds, tmp_path):
     with refused_parameter("methods", "studies"):
         bench({"toy": synthetic_folds}, {"studies": METHODS["ranksvm"]}, out=tmp_path)
 
@@ -77,7 +77,7 @@ def test_links_that_wait_among_results_are_not_followed(planted, synthetic_folds
     assert not outside.is_file() or outside.read_text() == "mine"
 
 
-def test_a_folder_of_results_may_be_a_link_itself(synthetic_folds, tmp_path):
+def test_the_folder_of_results_can_be_a_link(synthetic_folds, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "here").symlink_to(tmp_path / "there")
     bench({"toy": synthetic_folds[:1]}, ["ranksvm"], out=tmp_path / "here", grid="fast")
@@ -139,8 +139,8 @@ def test_a_header_names_no_files_outside_its_folder(name, tmp_path):
 
 
 @contextmanager
-def ended_after(seconds):
-    """Make a read that never ends an error."""
+def time_limit(seconds):
+    """Raise TimeoutError in a blocked read."""
 
     def end(*_):
         raise TimeoutError
@@ -169,18 +169,18 @@ def test_a_pipe_or_device_in_a_folder_is_not_read(name, kind, listed, tmp_path):
     (folder / name).unlink()
     os.mkfifo(tmp_path / "fifo")
     (folder / name).symlink_to(tmp_path / "fifo" if kind == "fifo" else os.devnull)
-    words = "plain file" if listed or name == "dataset.json" else "does not list|has 0 entries"
-    with ended_after(10), refused_data(folder / name if name == "dataset.json" else folder) as info:
+    pattern = "plain file" if listed or name == "dataset.json" else "does not list|has 0 entries"
+    with time_limit(10), refused_data(folder / name if name == "dataset.json" else folder) as info:
         rs.open_dataset(folder)
-    assert re.search(words, info.value.reason)
+    assert re.search(pattern, info.value.reason)
     assert name in str(info.value)
-    with ended_after(10):
+    with time_limit(10):
         assert is_folder_dataset(folder) == (name != "dataset.json")
 
 
-def test_the_command_line_says_it_in_a_sentence(tmp_path, monkeypatch):
+def test_the_command_line_refuses_bad_names_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     MODEL.save("model.json")
-    said = refused("export", "model.json", "--to", "python", "-o", "m.py", "--name", "../up")
-    assert "../up" in said
+    message = refused("export", "model.json", "--to", "python", "-o", "m.py", "--name", "../up")
+    assert "../up" in message
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]

@@ -1,4 +1,4 @@
-"""Tables for spreadsheets, Markdown and terminals, and data that are read back: names stay names."""
+"""Hostile names in tables for spreadsheets, Markdown, LaTeX and terminals, and in round trips of data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cells_of(names):
 
 def test_no_text_of_a_table_is_a_formula():
     rows = cells_of(NAMES)
-    assert [row["value"] for row in rows[1::3]] == ["-0.25"] * len(NAMES)  # numbers stay numbers
+    assert [row["value"] for row in rows[1::3]] == ["-0.25"] * len(NAMES)  # numbers are not quoted
     assert [row["value"] for row in rows[::3]] == [f"{quote(name)}{on_one_line(name)}" for name in NAMES]
 
 
@@ -53,7 +53,7 @@ def quote(name):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_a_formula_becomes_text(name):
+def test_formulas_are_quoted(name):
     first = cells_of([name])[0]
     assert (first["value"], first["column"], first["title"]) == (f"'{name}", f"'{name}", f"data {name}")
 
@@ -89,7 +89,7 @@ def test_data_with_hostile_names_are_read_back_exactly(ending, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\rb"])
-def test_a_name_that_fits_in_no_header_is_refused(name, tmp_path):
+def test_names_with_line_breaks_are_refused_in_csv(name, tmp_path):
     data = rs.make_ranking(
         n_queries=4, n_features=2, n_informative=1, random_state=0, feature_names=[name, "b"]
     )
@@ -104,23 +104,23 @@ def test_terminals_get_no_commands_from_names(capsys):
         print_text(name)
         print_stderr(name)
         table([name], [[name]], title=name)
-    shown = "".join(capsys.readouterr())
-    assert not set(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown))
-    assert r"\x1b]0;title\x07" in shown
+    output = "".join(capsys.readouterr())
+    assert not set(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", output))
+    assert r"\x1b]0;title\x07" in output
 
 
-def test_no_character_that_hides_or_turns_text_reaches_a_terminal(capsys):
-    unseen = [one for one in map(chr, range(sys.maxunicode + 1)) if category(one) in ("Cf", "Zl", "Zp")]
-    assert {"\u200e", "\u200f", "\u061c", "\u200b", "\ufeff", "\U000e0041"} <= set(unseen)
-    for character in unseen:
+def test_invisible_and_bidirectional_characters_are_escaped_on_terminals(capsys):
+    invisible = [one for one in map(chr, range(sys.maxunicode + 1)) if category(one) in ("Cf", "Zl", "Zp")]
+    assert {"\u200e", "\u200f", "\u061c", "\u200b", "\ufeff", "\U000e0041"} <= set(invisible)
+    for character in invisible:
         assert escape_controls(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
     print_text("price\u200f\u061c")
     print_stderr("price\u200e")
     table(["price\u2069"], [["\u200fprice"]], title="\u061cprices")
-    shown = "".join(capsys.readouterr())
-    assert not set(unseen) & set(shown)
-    assert r"price\u200f\u061c" in shown
+    output = "".join(capsys.readouterr())
+    assert not set(invisible) & set(output)
+    assert r"price\u200f\u061c" in output
 
 
-def test_plain_words_are_left_alone():
+def test_plain_text_is_not_changed():
     assert escape_controls("ä 名 😀 a\tb\nc [bold]x[/bold]") == "ä 名 😀 a\tb\nc [bold]x[/bold]"

@@ -1,4 +1,4 @@
-"""Sentences about a selection and its proof: headline, ties, cost of a budget, optimality."""
+"""Sentences about a selection and its certificate: headline, ties, cost of a budget, optimality."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ranksieve.metrics import PROFILES
 from ranksieve.report.sentences import choice_sentences, family_title, optimality
 from tests.conftest import random_dataset
 
-SURE = {
+CONFIDENCE = {
     "mean": 0.5, "low": 0.45, "high": 0.55, "n_queries": 120, "n_tied": 0, "fewest_tied": 3,
     "frequency": np.zeros(4), "loss": 0.0, "loss_low": 0.0, "loss_high": 0.0, "best_features": 3,
     "best_is_beyond": False,
 }  # fmt: skip
 
 
-def chosen(max_features: int | None = None, **sure: float) -> SimpleNamespace:
-    """What the sentences read of a fitted SparseRanker with three features."""
+def fitted_ranker(max_features: int | None = None, **confidence: float) -> SimpleNamespace:
+    """The attributes of a fitted SparseRanker with three features that the sentences use."""
     return SimpleNamespace(
         can=lambda what: True,
         choice_=SimpleNamespace(
-            confidence=Confidence(**{**SURE, **sure}),
+            confidence=Confidence(**{**CONFIDENCE, **confidence}),
             validation=SimpleNamespace(metric="ndcg@10", profile=PROFILES["standard"]),
             n_candidates=40,
             budget=Budget(max_features),
@@ -37,7 +37,7 @@ def chosen(max_features: int | None = None, **sure: float) -> SimpleNamespace:
 
 
 def test_headline_is_the_held_out_metric_with_its_interval():
-    assert choice_sentences(chosen(), "on vali.txt") == [
+    assert choice_sentences(fitted_ranker(), "on vali.txt") == [
         "Held-out NDCG@10: 0.5000 (95 % CI 0.4500 to 0.5500; 120 queries; standard profile).",
         "Selected on vali.txt.",
         "No other candidate is statistically tied with it.",
@@ -47,26 +47,28 @@ def test_headline_is_the_held_out_metric_with_its_interval():
 LOSS = {"loss": 0.02, "loss_low": -0.01, "loss_high": 0.05, "best_features": 9}
 
 
-def test_a_budget_is_told_with_the_best_candidate_beyond_it():
-    _, cost, _ = choice_sentences(chosen(max_features=3, best_is_beyond=True, **LOSS), "")
+def test_a_budget_is_compared_with_the_best_candidate_beyond_it():
+    _, cost, _ = choice_sentences(fitted_ranker(max_features=3, best_is_beyond=True, **LOSS), "")
     assert cost == (
         "Best candidate beyond the budget: 9 features, NDCG@10 0.5200 (0.0200 higher, 95 % CI −0.0100 to "
         "0.0500); a fit without a budget may find a better one."
     )
 
 
-def test_the_best_candidate_within_the_budget_is_not_called_beyond_it():
-    """A rule such as "one_standard_error" may take another model than the best."""
+def test_sentence_if_the_best_candidate_is_within_the_budget():
+    """A rule such as "one_standard_error" may select another model than the best."""
     for max_features in (None, 9):
-        _, cost, _ = choice_sentences(chosen(max_features, **LOSS), "")
+        _, cost, _ = choice_sentences(fitted_ranker(max_features, **LOSS), "")
         assert cost == (
             "Best candidate: 9 features, NDCG@10 0.5200 (0.0200 higher, 95 % CI −0.0100 to 0.0500)."
         )
 
 
-def test_a_best_candidate_whose_own_value_is_lower():
-    """The best by its average may have a lower value of its own."""
-    _, cost, _ = choice_sentences(chosen(loss=-0.02, loss_low=-0.05, loss_high=0.01, best_features=9), "")
+def test_sentence_if_the_best_candidate_has_a_lower_value():
+    """The best candidate by the average over neighbours can have a lower value."""
+    _, cost, _ = choice_sentences(
+        fitted_ranker(loss=-0.02, loss_low=-0.05, loss_high=0.01, best_features=9), ""
+    )
     assert cost.endswith("NDCG@10 0.4800 (0.0200 lower, 95 % CI −0.0100 to 0.0500).")
 
 
@@ -78,10 +80,10 @@ def test_a_best_candidate_whose_own_value_is_lower():
     ],
 )
 def test_ties_are_counted(n_tied, fewest, words):
-    assert choice_sentences(chosen(n_tied=n_tied, fewest_tied=fewest), "")[-1] == words
+    assert choice_sentences(fitted_ranker(n_tied=n_tied, fewest_tied=fewest), "")[-1] == words
 
 
-def test_a_ranker_that_made_no_choice_has_no_headline():
+def test_a_ranker_without_selection_has_no_headline():
     assert choice_sentences(rs.FenchelRank().fit(random_dataset()), "") == []
 
 
@@ -109,7 +111,7 @@ ABOUT = "(This is about the weights, not about the choice of features or the met
         ),
     ],
 )
-def test_certificates_say_what_they_prove(more, words):
+def test_sentences_of_certificates(more, words):
     assert optimality({**PROOF, **more}, {}) == words
 
 
@@ -117,7 +119,7 @@ LIMITED = {"must_have": ["f2"], "must_not": ["f8", 3, "x_*"], "signs": {"f1": "+
 LIMITS = "excludes f8, column 3 (from 0) and x_* and has weights f1 ≥ 0 and f4 ≤ 0"
 
 
-def test_proofs_name_the_limits_that_they_hold_under():
+def test_sentences_of_certificates_name_the_limits():
     sentence = optimality(PROOF, LIMITED)
     assert f"Proven: no other weights of a model that {LIMITS} lower the training objective" in sentence
     assert "excludes" not in optimality({"objective": 0.25}, LIMITED), "nothing is proven"
@@ -136,7 +138,7 @@ def test_proofs_name_the_limits_that_they_hold_under():
     assert "no other weights of a model that excludes column 1 (from 0) lower the" in forbidden
 
 
-def test_a_set_within_limits_is_not_called_the_best_of_all():
+def test_the_sentence_of_a_limited_set_names_the_limits():
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     best = rs.BestSubset(2).fit(data)
     model = rs.BestSubset(2, must_not=best.to_model().names).fit(data).to_model()
@@ -145,12 +147,12 @@ def test_a_set_within_limits_is_not_called_the_best_of_all():
     assert f"features that excludes {' and '.join(best.to_model().names)} has a lower" in sentence
 
 
-def test_no_objective_no_proof():
+def test_sentences_without_objective_or_gap():
     assert optimality({}, {}) == ""
     assert optimality({"objective": 0.25}, {}) == "Training objective 0.25, without a proof of optimality."
 
 
-def test_gaps_that_are_rounding_error_or_prove_little():
+def test_sentences_of_tiny_and_large_gaps():
     assert optimality({"objective": 0.25, "relative_gap": 0.0}, {}).startswith(
         "Proven: no other weights lower the training objective by more than rounding error."
     )
@@ -161,18 +163,18 @@ def test_gaps_that_are_rounding_error_or_prove_little():
 
 
 @pytest.mark.parametrize(
-    ("family", "told", "untold"), [("l1", "at α = ", "ridge"), ("forward", "with ridge ", "α")]
+    ("family", "strength", "absent"), [("l1", "at α = ", "ridge"), ("forward", "with ridge ", "α")]
 )
-def test_the_proof_of_a_family_names_its_own_strength(family, told, untold):
+def test_sentences_name_the_strength_of_the_family(family, strength, absent):
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     ranker = rs.SparseRanker(families=[family], n_alphas=10, cv=2, profile="standard").fit(data)
     model = ranker.to_model()
     proof = optimality(model.certificate, model.parameters)
-    assert f"{told}{ranker.choice_.candidate.strength:.4g}" in proof
-    assert untold not in proof
+    assert f"{strength}{ranker.choice_.candidate.strength:.4g}" in proof
+    assert absent not in proof
 
 
-def test_families_have_names_for_readers():
+def test_titles_of_families():
     assert [family_title(label) for label in ("l1", "l1 × cost^0.5", "forward within 5", "mine")] == [
         "ℓ1", "ℓ1 × cost^0.5", "forward selection within 5", "mine",
     ]  # fmt: skip

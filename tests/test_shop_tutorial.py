@@ -1,4 +1,4 @@
-"""The commands of docs/shop.md run on the files that its Python blocks write, and say the same."""
+"""The commands of docs/shop.md run on the files of its Python blocks and print the output on the page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PAGE = ROOT / "docs" / "shop.md"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """The names that the page defines, and the folder that it ran in."""
+    """(folder in which the page ran, variables of its Python blocks)."""
     folder = tmp_path_factory.mktemp("shop")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         return folder, run_page(PAGE, with_commands=True)
 
 
-def test_every_command_runs_and_fit_finds_the_same_model(shop):
+def test_every_command_runs_and_fit_writes_the_same_model(shop):
     folder, names = shop
     listed = [command[0] for block in blocks(PAGE) for command in commands(block.text)]
     assert {"inspect", "frontier", "fit", "evaluate", "explain", "export"} <= set(listed)
@@ -29,7 +29,7 @@ def test_every_command_runs_and_fit_finds_the_same_model(shop):
     assert model.metrics["cost"] <= 5
 
 
-def test_the_files_hold_what_the_page_says(shop):
+def test_the_files_match_the_page(shop):
     folder, names = shop
     assert rs.io.read_costs(folder / "ms.csv").to_dict() == rs.shop_costs().to_dict()
     assert all(

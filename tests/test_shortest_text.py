@@ -1,4 +1,4 @@
-"""The texts that LETOR files have for floats, against Python's repr, NumPy's, and the way back."""
+"""Texts of floats in LETOR files against Python's repr and NumPy, and round trips."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ DOUBLES = {
 
 
 @pytest.mark.parametrize("values", DOUBLES.values(), ids=DOUBLES)
-def test_a_float64_is_written_as_python_writes_it(values):
+def test_float64_texts_equal_python(values):
     assert texts_of(values) == [plain_repr(value) for value in values.tolist()]
     assert texts_of(-values) == [plain_repr(value) for value in (-values).tolist()]
 
 
 @examples(500)
 @given(st.lists(st.floats(allow_infinity=False, allow_nan=False), min_size=1))
-def test_any_float64_is_written_as_python_writes_it(values):
+def test_random_float64_texts_equal_python(values):
     assert texts_of(values) == [plain_repr(value) for value in values]
 
 
@@ -84,15 +84,15 @@ SINGLES = {
 
 
 @pytest.mark.parametrize("values", SINGLES.values(), ids=SINGLES)
-def test_a_float32_has_the_digits_that_numpy_gives_it(values):
+def test_float32_texts_have_numpys_digits(values):
     texts = texts_of(values)
     assert list(map(Decimal, texts)) == [Decimal(np.format_float_scientific(v, unique=True)) for v in values]
     by_way_of_float64 = np.array([float(text) for text in texts]).astype(np.float32)
     np.testing.assert_array_equal(by_way_of_float64.view(np.uint32), values.view(np.uint32))
 
 
-def test_the_float32_whose_shortest_text_would_be_rounded_twice():
-    """7.038531e-26 is so near a midpoint that it reads as that in float64, and then as the neighbour."""
+def test_a_float32_with_double_rounding_gets_another_digit():
+    """As float64, 7.038531e-26 is the midpoint of two float32 numbers, and rounds to the wrong one."""
     value = np.array([0x15AE43FD], dtype=np.uint32).view(np.float32)
     assert np.format_float_scientific(value[0], unique=True) == "7.038531e-26"
     assert np.float32(7.038531e-26) != value[0]
@@ -101,7 +101,7 @@ def test_the_float32_whose_shortest_text_would_be_rounded_twice():
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("values", [DOUBLES["random bits"], SINGLES["random bits"]], ids=["64", "32"])
-def test_random_bits_survive_a_file(tmp_path, values, kind):
+def test_round_trip_of_random_bits(tmp_path, values, kind):
     X = values[: len(values) // 7 * 7].reshape(-1, 7)[:4000]
     data = Dataset(kind(X), np.arange(len(X)) % 3, np.arange(len(X)) // 10)
     write_letor(data, tmp_path / "data.txt")
@@ -114,7 +114,7 @@ def test_random_bits_survive_a_file(tmp_path, values, kind):
         np.testing.assert_array_equal(wide.astype(np.float32).view(word), X.view(word))
 
 
-def test_rows_that_are_not_plain_arrays_are_written_alike(tmp_path):
+def test_all_kinds_of_arrays_are_written_equally(tmp_path):
     X = rng.standard_normal((50, 6))
     X[3, 2], X[4, 1] = np.nan, -0.0
     qid, y = np.arange(50) // 5, np.arange(50) % 4
@@ -128,7 +128,7 @@ def test_rows_that_are_not_plain_arrays_are_written_alike(tmp_path):
         assert (tmp_path / "other.txt").read_bytes() == (tmp_path / "plain.txt").read_bytes()
 
 
-def test_unsorted_and_doubled_entries_of_sparse_rows(tmp_path):
+def test_unsorted_and_duplicate_entries_of_sparse_rows(tmp_path):
     X = sp.csr_array(([3.0, 1.0, 2.0, 5.0], [2, 0, 2, 1], [0, 3, 3, 4]), shape=(3, 12))
     write_letor(Dataset(X, [1, 0, 2], [1, 1, 1]), tmp_path / "data.txt")
     assert (tmp_path / "data.txt").read_text() == "1 qid:1 1:1 3:5\n0 qid:1\n2 qid:1 2:5\n"

@@ -1,4 +1,4 @@
-"""The site: every page is in the navigation, every public name in the API, every link leads into the site."""
+"""The site: all pages are in the navigation, all public names in the API, and all links are valid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 
 
 def pages_of(nav):
-    """The pages of a navigation, in order."""
+    """The pages of the navigation in order."""
     for entry in nav:
         value = next(iter(entry.values())) if isinstance(entry, dict) else entry
         yield from pages_of(value) if isinstance(value, list) else [value]
@@ -54,39 +54,41 @@ def test_every_public_name_is_in_the_api_exactly_once():
     assert [name for name in [*rs.__all__, *baselines, *readers] if name not in overview] == []
 
 
-def test_the_site_asks_nobody_else_when_it_is_read():
+def test_the_site_makes_no_external_requests():
     assert SITE["theme"]["font"] is False
     text = (DOCS / "site.css").read_text(encoding="utf-8") + str(SITE.get("extra_javascript", ""))
     assert "http" not in text
 
 
-def test_every_link_leads_into_the_site(hooks):
-    beside = hooks.files_beside_docs()
-    inside = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.is_file()} | set(beside)
+def test_every_link_is_valid(hooks):
+    other_files = hooks.files_beside_docs()
+    inside = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*") if path.is_file()} | set(
+        other_files
+    )
     texts = {
         page.relative_to(DOCS).as_posix(): hooks.with_site_links(
             page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()
         )
         for page in DOCS.rglob("*.md")
-    } | {place: text for place, text in beside.items() if place.endswith(".md") and ".py" not in place}
-    for place, text in texts.items():
+    } | {file: text for file, text in other_files.items() if file.endswith(".md") and ".py" not in file}
+    for file, text in texts.items():
         prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
         for link in hooks.LINK.findall(prose):
-            assert posixpath.normpath(posixpath.join(posixpath.dirname(place), link)) in inside, (place, link)
+            assert posixpath.normpath(posixpath.join(posixpath.dirname(file), link)) in inside, (file, link)
 
 
-def test_links_out_of_docs_bring_their_files_along(hooks):
-    beside = hooks.files_beside_docs()
-    assert {"contributing.md", "changelog.md", "files/benchmarks/README.md"} <= set(beside)
-    assert "def " in beside["files/src/ranksieve/kernels/sorted_pairs.py.md"]
+def test_linked_files_outside_docs_are_included(hooks):
+    other_files = hooks.files_beside_docs()
+    assert {"contributing.md", "changelog.md", "files/benchmarks/README.md"} <= set(other_files)
+    assert "def " in other_files["files/src/ranksieve/kernels/sorted_pairs.py.md"]
     moved = hooks.with_site_links(
         "[a](../src/ranksieve/kernels/sorted_pairs.py) f[0](x)", "docs/performance.md"
     )
     assert moved == "[a](files/src/ranksieve/kernels/sorted_pairs.py.md) f[0](x)"
 
 
-def test_a_warning_fails_the_build():
-    """mkdocs counts no warnings when it is quiet."""
+def test_warnings_fail_the_build():
+    """``mkdocs build --strict`` ignores warnings with ``--quiet``."""
     build = re.search(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert build is not None
     assert build[0].split() == ["mkdocs", "build", "--strict"]

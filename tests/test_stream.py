@@ -1,4 +1,4 @@
-"""Streams of whole queries against the file read at once."""
+"""Streams of complete queries against reading the whole file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.tiers import examples
 
 
 def joined(chunks):
-    """(X, y, qid) of all chunks; every query must be whole within its chunk and in no other."""
+    """(X, y, qid) of all chunks; asserts that every query is in only one chunk."""
     chunks = list(chunks)
     ids = [set(chunk.qid) for chunk in chunks]
     assert sum(map(len, ids)) == len(set().union(*ids))
@@ -37,7 +37,7 @@ def assert_same_rows(chunks, whole):
 
 @examples(25)
 @given(seed=st.integers(0, 1000), chunk_bytes=st.integers(1, 5000))
-def test_any_chunk_size_gives_the_rows_of_the_file(seed, chunk_bytes, tmp_path_factory):
+def test_any_chunk_size_has_the_same_rows(seed, chunk_bytes, tmp_path_factory):
     path = tmp_path_factory.mktemp("stream") / "data.txt"
     data = random_dataset(seed, n_queries=8, n_features=3)
     write_letor(data, path)
@@ -59,7 +59,7 @@ def test_gzip_blank_lines_comments_and_any_ids(tmp_path, zipped):
         assert qid.tolist() == ["a", "a", "7", "7"]
 
 
-def test_a_query_over_many_chunks_stays_whole(tmp_path):
+def test_queries_are_not_split(tmp_path):
     rng = np.random.default_rng(0)
     data = Dataset(rng.normal(size=(300, 2)), rng.integers(0, 3, 300), [1] * 3 + [2] * 294 + [3] * 3)
     write_letor(data, tmp_path / "data.txt")
@@ -82,7 +82,7 @@ def test_sparse_and_float32(tmp_path, sparse, dtype):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("chunk_bytes", [1, 25, 60, 1000])
-def test_without_n_features_data_sets_get_wider(tmp_path, sparse, chunk_bytes):
+def test_without_n_features_chunks_become_wider(tmp_path, sparse, chunk_bytes):
     path = tmp_path / "data.txt"
     path.write_text("1 qid:a\n0 qid:a 2:1\n0 qid:b 1:4\n2 qid:b 5:3\n1 qid:c 3:2\n")
     chunks = list(stream_letor(path, sparse=sparse, chunk_bytes=chunk_bytes))
@@ -94,7 +94,7 @@ def test_without_n_features_data_sets_get_wider(tmp_path, sparse, chunk_bytes):
         assert widths[0] < 5
 
 
-def test_a_file_without_any_feature(tmp_path):
+def test_a_file_without_features(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("1 qid:a\n0 qid:b\n")
     with refused_data("data.txt") as info:
@@ -104,7 +104,7 @@ def test_a_file_without_any_feature(tmp_path):
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 30, 1000])
-def test_a_query_that_comes_back_is_named_with_its_line(tmp_path, chunk_bytes):
+def test_scattered_queries_are_named_with_their_line(tmp_path, chunk_bytes):
     path = tmp_path / "data.txt"
     path.write_text("1 qid:a 1:1\n0 qid:b 1:2\n\n# note\n0 qid:b 1:3\n2 qid:a 1:4\n")
     with refused_data("data.txt", 6) as info:
@@ -113,7 +113,7 @@ def test_a_query_that_comes_back_is_named_with_its_line(tmp_path, chunk_bytes):
 
 
 @pytest.mark.parametrize(("policy", "filled"), [("zero", 0.0), ("query_min", 2.0), ("keep", np.nan)])
-def test_missing_values_see_their_whole_query(tmp_path, policy, filled):
+def test_query_min_uses_the_whole_query(tmp_path, policy, filled):
     path = tmp_path / "data.txt"
     path.write_text("1 qid:a 1:NULL\n0 qid:a 1:5\n0 qid:a 1:2\n1 qid:b 1:1\n")
     X, _, _ = joined(stream_letor(path, n_features=1, missing=policy, chunk_bytes=1))
@@ -167,7 +167,7 @@ def peak_of_stream(path, chunk_bytes):
 def test_memory_does_not_grow_with_the_file(tmp_path):
     features = " ".join(f"{j}:0.{j:06d}" for j in range(1, 21))
     peaks = []
-    for n_queries in (15, 15, 120):  # the first time counts what loading and compiling take
+    for n_queries in (15, 15, 120):  # the first run also imports and compiles
         path = tmp_path / f"{n_queries}.txt"
         path.write_text(
             "".join(f"{k % 3} qid:{q} {features}\n" for q in range(n_queries) for k in range(100))

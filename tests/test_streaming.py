@@ -1,4 +1,4 @@
-"""Features on disk: the bits of those in memory, and no more read than is needed."""
+"""Features on disk: bit-identical to memory, and only necessary reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ D = 24
 
 
 def draw(dtype=np.float64, far=True, seed=0, n_queries=40):
-    """Ranking data, some columns far from zero for their spread, one constant within queries."""
+    """Ranking data; with ``far``, some columns have a large offset."""
     rng = np.random.default_rng(seed)
     data = rs.make_ranking(n_queries, D, 6, docs_per_query=(2, 60), random_state=seed)
     X = data.X * rng.uniform(0.5, 2.0, D)
@@ -35,7 +35,7 @@ def draw(dtype=np.float64, far=True, seed=0, n_queries=40):
 
 @pytest.fixture
 def on_disk(tmp_path, monkeypatch):
-    """Puts a data set on disk, in blocks of any size; pieces and chunks are small, so that there are many."""
+    """Function that writes a data set to disk in blocks of random sizes; with small pieces and chunks."""
     monkeypatch.setattr(streamed_features, "PIECE_ROWS", 90)
     monkeypatch.setattr(streamed_features, "CHUNK_ROWS", 17)
 
@@ -60,8 +60,8 @@ def weights(seed, n_used):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_used", [0, 1, 5, 6, 7, 13, 24])
-@pytest.mark.parametrize("kept", [(), (0, 3, 5, 11, 20), tuple(range(12))])
-def test_every_operation_has_the_bits_of_memory(on_disk, dtype, n_used, kept):
+@pytest.mark.parametrize("cached", [(), (0, 3, 5, 11, 20), tuple(range(12))])
+def test_every_operation_is_bit_identical_to_memory(on_disk, dtype, n_used, cached):
     data = draw(dtype)
     memory, disk = make_objective(data), make_objective(on_disk(data))
     assert len(memory.features.centred) >= 2
@@ -69,7 +69,7 @@ def test_every_operation_has_the_bits_of_memory(on_disk, dtype, n_used, kept):
     np.testing.assert_array_equal(memory.features.max_abs, disk.features.max_abs)
     scores = [objective.scores(w) for objective in (memory, disk)]
     for objective in (memory, disk):
-        objective.features.keep(np.array(kept, dtype=np.int64))
+        objective.features.keep(np.array(cached, dtype=np.int64))
     scores += [objective.scores(w) for objective in (memory, disk)]
     for other in scores[1:]:
         np.testing.assert_array_equal(other, scores[0])
@@ -92,8 +92,8 @@ def test_every_operation_has_the_bits_of_memory(on_disk, dtype, n_used, kept):
     )
 
 
-def test_an_objective_of_some_columns_reads_its_own(tmp_path):
-    """Objectives of other columns have pieces of the same numbers: none may take those of another."""
+def test_objectives_of_different_columns_are_independent(tmp_path):
+    """Caches of objectives of different columns must not be mixed up."""
     data = draw(far=False)
     disk = make_objective(rs.io.convert_dataset(data, tmp_path / "train.ranksieve"))
     memory = make_objective(data)
@@ -108,7 +108,7 @@ def test_an_objective_of_some_columns_reads_its_own(tmp_path):
         np.testing.assert_array_equal(theirs.hessian(there, np.arange(3)), ours.hessian(at, np.arange(3)))
 
 
-def test_the_best_subset_is_proven_the_same_from_disk(tmp_path):
+def test_best_subset_from_disk_has_the_same_certificate(tmp_path):
     data = rs.make_ranking(n_queries=40, n_features=12, n_informative=5, noise=1.0, random_state=2)
     ours, theirs = (
         rs.BestSubset(3, max_nodes=40).fit(one)
@@ -120,7 +120,7 @@ def test_the_best_subset_is_proven_the_same_from_disk(tmp_path):
     assert theirs.subset_.certificate() == ours.subset_.certificate()
 
 
-def test_scores_do_not_depend_on_what_is_kept():
+def test_scores_do_not_depend_on_cached_columns():
     data, w = draw(far=False), weights(3, 6)
     features = make_objective(data).features
     before = features.scores(w)
@@ -132,7 +132,7 @@ def test_scores_do_not_depend_on_what_is_kept():
 @pytest.mark.parametrize("normalise", ["none", "z", "within_z", "min_max", "query_min_max", "query_z"])
 @pytest.mark.parametrize("missing", ["zero", "query_min", "column_mean", "indicator"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_features_prepared_as_they_are_read(on_disk, normalise, missing, dtype):
+def test_features_are_prepared_while_reading(on_disk, normalise, missing, dtype):
     X = draw(dtype).X
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     data = draw(dtype).replace_features(X)
@@ -147,25 +147,25 @@ def test_features_prepared_as_they_are_read(on_disk, normalise, missing, dtype):
         np.testing.assert_array_equal(prepared.X[a:b], ours.for_learning(data).X[a:b])
 
 
-def test_a_path_has_the_same_bits_and_skips_what_is_proven_small(on_disk, monkeypatch):
+def test_a_path_is_bit_identical_and_skips_small_gradients(on_disk, monkeypatch):
     data = draw(far=False, n_queries=60)
     disk = on_disk(data)
     ours, theirs = (rs.sparse_path(one, n_alphas=60, tol=1e-5, min_ratio=0.02) for one in (data, disk))
     for name in ("alphas", "coefs", "objectives", "gaps", "n_iter"):
         np.testing.assert_array_equal(getattr(theirs, name), getattr(ours, name))
     assert ours.passes is None
-    assert theirs.passes.full < theirs.n_iter.sum()  # of a gradient per step, and one per point
+    assert theirs.passes.full < theirs.n_iter.sum()  # less than one pass per step
     assert 0 < theirs.passes.columns < D * theirs.passes.partial / 2
     assert str(theirs.passes).startswith(f"{theirs.passes.full} full passes over the features and")
     assert disk.X.bytes_read < disk.X.nbytes * (theirs.passes.equivalent + 10)
 
 
-def test_bounds_of_a_gradient_hold(on_disk):
+def test_bounds_of_gradients_are_valid(on_disk):
     data = on_disk(draw(far=False))
     objective, rng = make_objective(data), np.random.default_rng(0)
     assert isinstance(objective, StreamedObjective)
     far_away = np.full(D, 1e9)
-    for _ in range(5):  # whole gradients, until bounds are worthwhile
+    for _ in range(5):  # full gradients, until bounds are used
         start = rng.normal(size=D)
         objective.gradient_where_large(objective.evaluate(start), np.zeros(D))
     checked = 0
@@ -174,14 +174,14 @@ def test_bounds_of_a_gradient_hold(on_disk):
         exact, bound = objective.gradient(point), objective._bounds(point).values
         assert np.all(np.abs(bound) >= np.abs(exact))
         checked += int(np.sum(np.abs(bound) < 2 * np.abs(exact)))
-    assert checked > D  # they are not merely large
+    assert checked > D  # the bounds are not just large
     sparse = np.where(np.arange(D) < 3, start, 0.0)
     for _ in range(2):
         g = objective.gradient_where_large(objective.evaluate(sparse), far_away)
     np.testing.assert_array_equal(g[:3], objective.gradient(objective.evaluate(sparse))[:3])
 
 
-def test_columns_that_are_not_used_are_not_read(on_disk):
+def test_unused_columns_are_not_read_from_disk(on_disk):
     disk = on_disk(draw(far=False))
     objective = make_objective(disk)
     before = disk.X.bytes_read
@@ -190,8 +190,8 @@ def test_columns_that_are_not_used_are_not_read(on_disk):
     assert objective.features.passes.partial == 1
 
 
-def test_arrays_of_the_latest_point_alone(monkeypatch):
-    """Points that have been left compute theirs again, to the same bits."""
+def test_only_the_arrays_of_the_latest_point_are_cached(monkeypatch):
+    """Other points recompute their arrays with bit-identical results."""
     data = draw()
     plain = make_objective(data)
     monkeypatch.setattr(squared_hinge, "MAX_CACHED_DOCUMENTS", 0)
@@ -210,7 +210,7 @@ def test_arrays_of_the_latest_point_alone(monkeypatch):
 @pytest.mark.parametrize(
     "method", ["RankSVM", "FenchelRank", "SparseListMLE", "SparseRankSVM", "MinBatSRank"]
 )
-def test_rankers_learn_the_same_from_disk(on_disk, method):
+def test_rankers_from_disk_are_equal(on_disk, method):
     data = draw(far=False)
     few = {"tol": 0.05} if method == "SparseListMLE" else {}
     fitted = [getattr(rs, method)(normalise="within_z", **few).fit(one) for one in (data, on_disk(data))]
@@ -219,7 +219,7 @@ def test_rankers_learn_the_same_from_disk(on_disk, method):
 
 
 @pytest.mark.parametrize("in_memory", [0, 2**28])
-def test_the_flagship_chooses_the_same_from_disk(on_disk, monkeypatch, in_memory):
+def test_sparse_ranker_from_disk_selects_the_same_model(on_disk, monkeypatch, in_memory):
     monkeypatch.setattr(disk_dataset, "MAX_MEMORY_BYTES", in_memory)
     monkeypatch.setattr(disk_dataset, "PART_ROWS", 300)
     data = draw()
@@ -230,14 +230,14 @@ def test_the_flagship_chooses_the_same_from_disk(on_disk, monkeypatch, in_memory
     assert theirs.to_model().data == ours.to_model().data
 
 
-def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch, tmp_path):
-    folder, written = tmp_path / "temporary", []
+def test_reordered_queries_are_written_to_an_anonymous_file(on_disk, monkeypatch, tmp_path):
+    folder, files = tmp_path / "temporary", []
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
     def write(*block):
         write_block(*block)
-        written.append(list(folder.iterdir()))
+        files.append(list(folder.iterdir()))
 
     monkeypatch.setattr("ranksieve.data.disk.write_block", write)
     monkeypatch.setattr(disk_dataset, "MAX_MEMORY_BYTES", 0)
@@ -248,7 +248,7 @@ def test_queries_in_another_order_in_a_temporary_file(on_disk, monkeypatch, tmp_
     np.testing.assert_array_equal(np.asarray(theirs.X), ours.X)
     np.testing.assert_array_equal(theirs.y, ours.y)
     np.testing.assert_array_equal(theirs.qid, ours.qid)
-    assert written == [[]]  # nothing stays behind, whatever happens
+    assert files == [[]]  # the temporary file has no name, so it cannot be left behind
     with pytest.raises(ValueError, match="another process"):
         theirs.X.__reduce__()
 
@@ -264,7 +264,7 @@ def test_a_full_disk_for_temporary_files(on_disk, monkeypatch):
         disk.in_query_order(np.arange(5))
 
 
-def test_views(on_disk):
+def test_views_of_rows_and_columns(on_disk):
     data = draw()
     disk = on_disk(data)
     rows, columns = RowRange(disk.X, 37, 210), SomeColumns(disk.X, np.array([5, 1, 1]))
@@ -276,7 +276,7 @@ def test_views(on_disk):
     assert disk.X.value_range == (data.X.min(), data.X.max())
 
 
-def test_a_file_that_lacks_its_end(on_disk, tmp_path):
+def test_truncated_files(on_disk, tmp_path):
     disk = on_disk(draw())
     content = (tmp_path / "features.bin").read_bytes()
     (tmp_path / "features.bin").write_bytes(content[:-8])
@@ -287,7 +287,7 @@ def test_a_file_that_lacks_its_end(on_disk, tmp_path):
         np.asarray(disk.X)
 
 
-def test_one_solve_of_many_documents_is_that_of_few(monkeypatch):
+def test_solving_does_not_depend_on_the_cache_limit(monkeypatch):
     data = draw()
     expected = ProxNewton(1e-9).solve(Problem(make_objective(data), L1(0.01))).w
     monkeypatch.setattr(squared_hinge, "MAX_CACHED_DOCUMENTS", 0)

@@ -1,4 +1,4 @@
-"""Tables: what they say, checked against the numbers they come from; their formats."""
+"""Tables against the numbers that they show, and their formats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HERE = ["fenchelrank", "ranksvm", "rankboost", "ranksvm-l1"]
 
 @pytest.fixture(scope="module")
 def results(synthetic_folds, tmp_path_factory):
-    """Under the name of a data set that papers have numbers for."""
+    """Results under the name of a data set with published numbers."""
     folder = tmp_path_factory.mktemp("results")
     how = {"out": folder, "grid": "fast"}
     return bench({"OHSUMED": synthetic_folds}, HERE, **how).data_sets["OHSUMED"]
@@ -66,7 +66,7 @@ def test_accuracy_is_the_mean_over_folds_and_the_best_is_bold(results):
     assert [name for name, cell in sparsities.items() if cell.bold] == [min(linear, key=linear.get)]
 
 
-def test_significance_is_that_of_pooled_queries(results):
+def test_significance_uses_pooled_queries(results):
     table = significance_table(results, "ranksvm")
     place = table.columns.index("p (t)")
     for row in table.rows:
@@ -77,13 +77,13 @@ def test_significance_is_that_of_pooled_queries(results):
         assert row[2].value == pytest.approx((a - b).mean())
     marked = {(row[0].text, row[1].text) for row in table.rows if row[place].value < 0.05}
     accuracy = accuracy_table(results, "ranksvm")
-    found = {
+    significant = {
         (row[0].text, head)
         for row in accuracy.rows
         for head, cell in zip(accuracy.columns, row, strict=True)
         if "*" in cell.marks
     }
-    assert found == marked
+    assert significant == marked
 
 
 def test_times_count_every_fit(results):
@@ -100,7 +100,7 @@ def test_the_baseline_can_be_chosen(results):
         default_baseline(results, "fenchel")
 
 
-def test_a_baseline_is_used_where_it_is_known(results):
+def test_a_baseline_is_used_if_it_has_results(results):
     alone = replace(results, methods={"ranksvm": results.methods["ranksvm"]})
     both = Results(Path(), {"a": results, "b": alone})
     assert baselines_by_data_set(both, "fenchelrank") == {"a": "fenchelrank", "b": None}
@@ -188,7 +188,7 @@ def test_every_format_writes_all_tables(results):
         assert all(table.title in text.replace("\\", "") for table in tables if table.rows)
 
 
-def test_load_results_gives_what_bench_returned(results, synthetic_folds, tmp_path):
+def test_load_results_returns_the_results_of_bench(results, synthetic_folds, tmp_path):
     bench({"x": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast")
     loaded = load_results(tmp_path).data_sets["x"]
     assert loaded.results["ranksvm"].mean("map") == results.results["ranksvm"].mean("map")

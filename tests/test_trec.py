@@ -1,4 +1,4 @@
-"""TREC runs and qrels: in, out, and measured as trec_eval measures them."""
+"""TREC runs and qrels: reading, writing, and the same metrics as trec_eval."""
 
 import re
 
@@ -38,7 +38,7 @@ def reason(call, path, line=None):
 
 scores = st.sampled_from([0.0, 1.0, 1.0 + 1e-12, -2.5, 3.0, 1e-3])
 results = st.dictionaries(st.sampled_from(DOCUMENTS), scores, min_size=1)
-# trec_eval never returns from a query whose grades are all negative, so the first document has one ≥ 0.
+# trec_eval hangs on queries with only negative grades, so the first document has a grade ≥ 0.
 grades = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(-1, 3), max_size=6).map(
     lambda judged: {"first": 0, **judged}
 )
@@ -47,19 +47,19 @@ pairs = st.lists(st.tuples(results, grades), min_size=1, max_size=4)
 
 @examples(150)
 @given(pairs)
-def test_metrics_equal_trec_eval(drawn):
-    run = {f"q{k}": found for k, (found, _) in enumerate(drawn)}
-    qrels = {f"q{k}": judged for k, (_, judged) in enumerate(drawn)}
+def test_metrics_equal_trec_eval(cases):
+    run = {f"q{k}": scores for k, (scores, _) in enumerate(cases)}
+    qrels = {f"q{k}": grades for k, (_, grades) in enumerate(cases)}
     names = {re.sub(r"_(\d+)$", r".\1", measure) for measure in MEASURES.values()}
     theirs = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
     ours = evaluate_run(run, qrels, list(MEASURES))
-    for mine, measure in MEASURES.items():
+    for metric, measure in MEASURES.items():
         expected = [theirs[query][measure] for query in ours.query_ids]
-        np.testing.assert_allclose(ours.per_query[mine], expected, atol=1e-12, err_msg=mine)
+        np.testing.assert_allclose(ours.per_query[metric], expected, atol=1e-12, err_msg=metric)
 
 
 def test_exponential_gain_equals_ir_measures():
-    """ir_measures takes gain 2^y − 1 from gdeval, which prints five digits."""
+    """For gain 2^y − 1 ir_measures uses gdeval, which prints five digits."""
     import ir_measures
 
     qrels = {"1": {"a": 2, "b": 0, "c": 1}, "2": {"a": 1, "x": 3}}
@@ -74,8 +74,8 @@ def test_exponential_gain_equals_ir_measures():
     ("k", "gdeval"),
     [(1, [0.0, 0.0, 0.1875]), (3, [0.03125, 0.16797, 0.2605]), (20, [0.21802, 0.16797, 0.2605])],
 )
-def test_err_of_a_run_equals_what_gdeval_printed(k, gdeval):
-    """Values of ir_measures 0.4.3 (gdeval 1.2a, five digits): R = (2^y − 1)/16, labels below 0 count 0."""
+def test_err_of_a_run_equals_gdeval(k, gdeval):
+    """Values of ir_measures 0.4.3 (gdeval 1.2a, five digits): R = (2^y − 1)/16, labels below 0 count as 0."""
     qrels = {
         "1": {"a": 4, "b": 1, "c": 0, "d": 2, "not found": 3},
         "2": {"a": -2, "b": 3, "c": 1},
@@ -89,14 +89,14 @@ def test_err_of_a_run_equals_what_gdeval_printed(k, gdeval):
     np.testing.assert_allclose(evaluate_run(run, qrels, f"err@{k}").per_query[f"err@{k}"], gdeval, atol=6e-6)
 
 
-def test_err_ignores_what_was_not_found():
+def test_err_ignores_documents_that_were_not_retrieved():
     qrels = {"1": {"a": 0, "not found": 4}}
     assert evaluate_run({"1": {"a": 1.0}}, qrels, "err", "standard").mean["err"] == 0.0
     assert evaluate_run({"1": {"a": 1.0, "not found": 0.0}}, qrels, "err", "standard").mean["err"] > 0.4
 
 
 def test_a_complete_run_equals_evaluate():
-    """Where every judged document was found and every found one judged, both evaluations agree."""
+    """If the run contains exactly the judged documents, both evaluations agree."""
     data = rs.make_ranking(n_queries=12, n_features=3, n_informative=2, random_state=4)
     scores = np.random.default_rng(0).normal(size=data.n_docs)
     run, qrels = {}, {}
@@ -117,7 +117,7 @@ def test_queries_in_one_file_only():
     assert evaluation.per_query["map"].tolist() == [1.0, 0.0]
 
 
-def test_nothing_in_common():
+def test_runs_without_common_queries_or_documents_are_refused():
     with refused_data() as info:
         evaluate_run({"q1": {"a": 1.0}}, {"1": {"a": 1}, "2": {"a": 1}})
     assert "q1" in info.value.reason
@@ -154,7 +154,7 @@ def test_round_trip(tmp_path):
     assert rs.io.read_qrels(tmp_path / "qrels") == {"q_1": {"x": 0, "two_words": 2, "z": 0}, "b": {"7": 1.5}}
 
 
-def test_documents_without_an_id_go_by_row_number(tmp_path):
+def test_documents_without_ids_get_row_numbers(tmp_path):
     data = rs.Dataset([[1.0], [2.0], [3.0]], [0, 2, 1], [1, 1, 1], doc_ids=["x", None, ""])
     rs.io.write_qrels(data, tmp_path / "q")
     assert rs.io.read_qrels(tmp_path / "q") == {"1": {"x": 0, "2": 2, "3": 1}}
@@ -171,7 +171,7 @@ def test_equal_names_within_a_query_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("ids", [["a b", "a_b"], ["", "a"], ["a", " "]])
-def test_query_ids_that_are_no_own_word_are_refused(tmp_path, ids):
+def test_query_ids_with_spaces_and_ambiguous_ids_are_refused(tmp_path, ids):
     data = rs.Dataset([[1.0], [2.0]], [0, 1], ids)
     with refused_data():
         rs.io.write_qrels(data, tmp_path / "q")
@@ -220,7 +220,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_judgements_in_any_form(tmp_path, form):
+def test_formats_of_judgements(tmp_path, form):
     judged = read_judgements(put(tmp_path / "j", FORMS[form]))
     assert judged.grades == GRADES
     assert judged.query("2") == "2"
@@ -247,7 +247,7 @@ def test_bad_judgements(tmp_path, text, line, word):
 
 
 @pytest.mark.parametrize("text", ["1_000", "١٢", "nan", "inf", "1e400", "0x10", "", "1,5", "1 2", "+-1"])
-def test_what_is_no_plain_number_is_refused(text):
+def test_texts_that_are_not_plain_numbers_are_refused(text):
     with refused_data("run.txt", 3):
         finite_number(text, ("run.txt", 3), "score")
 

@@ -1,4 +1,4 @@
-"""verify: every true claim holds, every changed one does not, and what cannot be told is said."""
+"""verify: true claims hold, changed claims do not, and claims that cannot be checked are reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verdicts(model, data, *args, **options) -> dict[str, bool | None]:
     return {one.claim: one.holds for one in rs.verify(model, data, *args, **options).verdicts}
 
 
-def words(model, data, claim, *args, **options) -> str:
+def text_of(model, data, claim, *args, **options) -> str:
     return next(one.words for one in rs.verify(model, data, *args, **options).verdicts if one.claim == claim)
 
 
@@ -39,7 +39,7 @@ def sparse(data, valid=None, query_weight=None, **parameters) -> rs.LinearModel:
 
 
 def entry(model, name, **changes) -> rs.LinearModel:
-    """The model with other entries in one of its mappings."""
+    """The model with changed entries in one of its mappings."""
     return replace(model, **{name: {**getattr(model, name), **changes}})
 
 
@@ -50,45 +50,47 @@ def train(halves):
 
 @pytest.fixture(scope="module")
 def model(halves) -> rs.LinearModel:
-    """A model that makes every kind of claim."""
+    """A model with every kind of claim."""
     train, valid = halves
     limits = {"max_cost": 9.0, "max_features": 4, "must_not": ["f8"], "tol": 1e-3}
     return sparse(train, valid, feature_costs=COSTS, families=["log"], **limits)
 
 
-# --- what is true ----------------------------------------------------------------------------------------
+# --- honest models ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LINEAR)
-def test_every_linear_method_tells_the_truth(name, train):
+def test_claims_of_every_linear_method_hold(name, train):
     method = METHODS[name]
     options = {key: value for key, value in SMALL.items() if key in method.parameters}
     fitted = method.make(**options).fit(train).to_model()
-    found = rs.verify(fitted, train)
-    assert {one.holds for one in found.verdicts} == {True}, found
-    assert found.holds
-    assert found.summary == f"All {len(found.verdicts)} claims hold."
-    assert found.note == ""
+    verification = rs.verify(fitted, train)
+    assert {one.holds for one in verification.verdicts} == {True}, verification
+    assert verification.holds
+    assert verification.summary == f"All {len(verification.verdicts)} claims hold."
+    assert verification.note == ""
 
 
 def test_all_claims_of_a_model(model, halves):
     train, valid = halves
-    found = rs.verify(model, train, valid)
-    assert [one.claim for one in found.verdicts] == [
+    verification = rs.verify(model, train, valid)
+    assert [one.claim for one in verification.verdicts] == [
         "training data", "validation data", "weights", HELD_OUT, "cost", "budget",
     ]  # fmt: skip
-    assert all(one.holds for one in found.verdicts)
-    assert model.certificate["gap"] > 1e-9  # enough to make it smaller
-    told = {one.claim: one.words for one in found.verdicts}
-    assert told["training data"] == f"fingerprint {model.data['train']}"
-    assert told["weights"].startswith(f"objective {model.certificate['objective']:.6g} at these weights; gap")
-    assert told["weights"].endswith("; refit: same weights")
+    assert all(one.holds for one in verification.verdicts)
+    assert model.certificate["gap"] > 1e-9  # can be reduced in other tests
+    texts = {one.claim: one.words for one in verification.verdicts}
+    assert texts["training data"] == f"fingerprint {model.data['train']}"
+    assert texts["weights"].startswith(
+        f"objective {model.certificate['objective']:.6g} at these weights; gap"
+    )
+    assert texts["weights"].endswith("; refit: same weights")
     value = model.metrics[HELD_OUT]
-    assert told[HELD_OUT] == f"refit: same weights, {HELD_OUT} {value:.4f}"
-    assert told["cost"] == f"by the feature costs in the file: {model.metrics['cost']:g}"
-    assert "of at most 4 features; cost" in told["budget"]
-    assert told["budget"].endswith("no feature of must_not")
+    assert texts[HELD_OUT] == f"refit: same weights, {HELD_OUT} {value:.4f}"
+    assert texts["cost"] == f"by the feature costs in the file: {model.metrics['cost']:g}"
+    assert "of at most 4 features; cost" in texts["budget"]
+    assert texts["budget"].endswith("no feature of must_not")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_all_claims_of_a_model(model, halves):
         {"families": ["forward"], "normalise": "min_max", "rule": "one_standard_error"},
     ],
 )
-def test_every_family_states_its_problem(parameters, train, tmp_path):
+def test_models_of_every_family_can_be_verified(parameters, train, tmp_path):
     sparse(train, **parameters).save(tmp_path / "m.json")
     fitted = rs.load_model(tmp_path / "m.json")
     assert fitted.certificate["family"] == parameters["families"][0]
@@ -112,7 +114,7 @@ def test_every_family_states_its_problem(parameters, train, tmp_path):
     assert set(verdicts(fitted, train).values()) == {True}
 
 
-def test_families_that_weigh_costs(train):
+def test_families_with_cost_weights(train):
     ranker = rs.SparseRanker(**FAST, feature_costs=COSTS, families=["l1"]).fit(train)
     by_cost = next(family for family in ranker.choice_.families if family.label == "l1 × cost^0.5")
     ranker.choice_ = replace(ranker.choice_, families=[by_cost], row=3)
@@ -121,8 +123,10 @@ def test_families_that_weigh_costs(train):
     fitted = ranker.to_model()
     assert len(fitted.certificate["weights"]) == train.n_features
     assert verdicts(fitted, train, refit=False)["weights"] is True
-    plain = replace(fitted, certificate={k: v for k, v in fitted.certificate.items() if k != "weights"})
-    assert verdicts(plain, train, refit=False)["weights"] is False
+    without_weights = replace(
+        fitted, certificate={k: v for k, v in fitted.certificate.items() if k != "weights"}
+    )
+    assert verdicts(without_weights, train, refit=False)["weights"] is False
 
 
 @pytest.mark.parametrize(
@@ -134,11 +138,11 @@ def test_families_that_weigh_costs(train):
         {"max_features": 3, "max_nodes": 1, "ridge": 1e-4},
     ],
 )
-def test_sets_of_features_state_their_proof(parameters, train, tmp_path):
+def test_subset_certificates_can_be_verified(parameters, train, tmp_path):
     rs.BestSubset(**parameters).fit(train).to_model().save(tmp_path / "m.json")
     fitted = rs.load_model(tmp_path / "m.json")
     assert set(verdicts(fitted, train).values()) == {True}
-    assert "proven with" in words(fitted, train, "subset")
+    assert "proven with" in text_of(fitted, train, "subset")
     chosen = sparse(train, families=["subset"], max_features=2)
     assert chosen.certificate["kind"] == "subset"
     assert set(verdicts(chosen, train).values()) == {True}
@@ -154,10 +158,10 @@ def test_a_forged_proof_of_a_set(train):
 
     less = 0.5 * proof["gap"]
     assert claims() is True
-    assert "no set has an objective below" in words(fitted, train, "subset")
+    assert "no set has an objective below" in text_of(fitted, train, "subset")
     assert claims(gap=less, relative_gap=less / proof["objective"]) is False
     forged = entry(fitted, "certificate", gap=less, relative_gap=less / proof["objective"])
-    assert "the proof gives the bound" in words(forged, train, "subset")
+    assert "the proof gives the bound" in text_of(forged, train, "subset")
     assert claims(relative_gap=0.0) is False
     assert claims(objective=0.99 * proof["objective"]) is False
     assert claims(max_features=1) is False
@@ -180,9 +184,9 @@ def test_sets_of_features_within_a_cost(train):
     def claims(limit) -> bool | None:
         return verdicts(entry(fitted, "certificate", max_cost=limit), train)["subset"]
 
-    assert f"cost {cost:g}" in words(fitted, train, "subset")
+    assert f"cost {cost:g}" in text_of(fitted, train, "subset")
     assert claims(9.0) is True
-    assert claims(cost) is False, "not the limit that was asked for"
+    assert claims(cost) is False, "not the limit of the fit"
     dearer = entry(entry(fitted, "certificate", max_cost=0.99 * cost), "parameters", max_cost=0.99 * cost)
     assert verdicts(dearer, train)["subset"] is False
 
@@ -194,19 +198,19 @@ def test_sets_and_cards_fitted_with_query_weights(train):
     for model, kind in ((fitted, "subset"), (card, "scorecard")):
         assert verdicts(model, train, query_weight=weight)[kind] is True
         assert verdicts(model, train)[kind] is None
-        assert "pass query_weight" in words(model, train, kind)
+        assert "pass query_weight" in text_of(model, train, kind)
 
 
 def test_a_proof_of_a_set_by_a_method_without_sets(train):
     fitted = rs.RankSVM().fit(train).to_model()
     forged = entry(fitted, "certificate", kind="subset", ridge=1.0, max_features=2, proof=[])
-    assert words(forged, train, "subset") == "RankSVM does not search for subsets"
+    assert text_of(forged, train, "subset") == "RankSVM does not search for subsets"
 
 
 @pytest.mark.parametrize(
     "parameters", [{}, {"normalise": "z"}, {"normalise": "query_z"}, {"signs": {"f1": "+"}}]
 )
-def test_scorecards_state_their_proof(parameters, train, tmp_path):
+def test_scorecard_certificates_can_be_verified(parameters, train, tmp_path):
     fitted = rs.BestSubset(3, **parameters).fit(train).to_model()
     rs.make_scorecard(fitted, train).save(tmp_path / "card.json")
     card = rs.load_model(tmp_path / "card.json")
@@ -218,9 +222,9 @@ def test_scorecards_state_their_proof(parameters, train, tmp_path):
     first = card.terms[0]
     wrong = entry(card, "parameters", signs={first.name: -float(np.sign(first.weight))})
     assert verdicts(wrong, train)["scorecard"] is not True
-    assert "above the best real-valued weights" in words(card, train, "scorecard")
+    assert "above the best real-valued weights" in text_of(card, train, "scorecard")
     if card.certificate["gap"] >= 1e-8:
-        assert "the gap to real-valued weights is" in words(less, train, "scorecard")
+        assert "the gap to real-valued weights is" in text_of(less, train, "scorecard")
 
 
 @pytest.mark.parametrize("family", ["l1", "log", "forward"])
@@ -243,26 +247,26 @@ def test_weights_fitted_to_all_data(family, halves):
         ("ranksvmstruct", None),
     ],
 )
-def test_methods_within_a_budget(name, parameters, halves):
+def test_methods_with_a_budget(name, parameters, halves):
     train, valid = halves
     options = {"max_features": 3, "parameters": parameters, "profile": "standard", "normalise": "z"}
     ranker = rs.GridRanker(name, **options, feature_costs=COSTS, max_cost=9.0).fit(train, valid=valid)
     fitted = ranker.to_model()
-    found = verdicts(fitted, train, valid)
-    assert set(found) >= {"weights", "held-out ndcg@10 (standard)", "cost", "budget"}
-    assert set(found.values()) == {True}
+    results = verdicts(fitted, train, valid)
+    assert set(results) >= {"weights", "held-out ndcg@10 (standard)", "cost", "budget"}
+    assert set(results.values()) == {True}
     changed = replace(fitted, terms=(replace(fitted.terms[0], weight=9.0), *fitted.terms[1:]))
     assert [claim for claim, holds in verdicts(changed, train, valid).items() if not holds] == ["weights"]
 
 
-def test_methods_chosen_by_cross_validation(train):
+def test_methods_selected_by_cross_validation(train):
     ranker = rs.GridRanker("ranksvm", 3, "map", cv=2, random_state=5, profile="letor").fit(train)
     assert set(verdicts(ranker.to_model(), train).values()) == {True}
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("missing", ["auto", "zero", "query_min", "indicator"])
-def test_missing_values_are_filled_as_the_model_says(missing, train):
+def test_missing_values_are_filled_by_the_policy_of_the_model(missing, train):
     X = train.X.copy()
     X[::3, 0] = X[1::4, 3] = np.nan
     holes = train.replace_features(X)
@@ -289,13 +293,13 @@ def test_query_weights(train):
     assert other["weights"] is False
 
 
-def test_the_gap_is_that_of_explicit_pairs(train):
+def test_the_gap_equals_that_of_explicit_pairs(train):
     fitted = rs.SparseRankSVM("l1", 0.05, tol=1e-3).fit(train).to_model()
     again = rs.SparseRankSVM("l1", 0.05)
-    found = recompute(again.stated_problem(train, None, fitted.certificate), fitted.coef)
+    recomputed = recompute(again.stated_problem(train, None, fitted.certificate), fitted.coef)
     primal, gap = l1_gap(train.X, train.y, train.qid, fitted.coef, np.full(train.n_features, 0.05))
-    assert found.objective == pytest.approx(primal, rel=1e-12)
-    assert found.gap == pytest.approx(gap, abs=1e-12)
+    assert recomputed.objective == pytest.approx(primal, rel=1e-12)
+    assert recomputed.gap == pytest.approx(gap, abs=1e-12)
     assert fitted.certificate["gap"] == pytest.approx(gap, abs=1e-12)
     loose = replace(
         fitted, terms=(replace(fitted.terms[0], weight=fitted.terms[0].weight * 1.01), *fitted.terms[1:])
@@ -307,7 +311,7 @@ def test_the_gap_is_that_of_explicit_pairs(train):
     assert verdicts(stated, train)["weights"] is False
 
 
-# --- what was changed ------------------------------------------------------------------------------------
+# --- changed models --------------------------------------------------------------------------------------
 
 
 def first_weight(model: rs.LinearModel, factor: float) -> rs.LinearModel:
@@ -334,12 +338,12 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_was_changed_does_not_hold_and_all_else_does(change, model, halves):
+def test_only_the_changed_claim_fails(change, model, halves):
     alter, claim = CHANGES[change]
-    found = rs.verify(alter(model), *halves)
-    assert [one.claim for one in found.verdicts if not one.holds] == [claim]
-    assert not found.holds
-    assert found.summary == f"1 of 6 claims does not hold: {claim}."
+    verification = rs.verify(alter(model), *halves)
+    assert [one.claim for one in verification.verdicts if not one.holds] == [claim]
+    assert not verification.holds
+    assert verification.summary == f"1 of 6 claims does not hold: {claim}."
 
 
 def other_scales(model: rs.LinearModel) -> Preparation:
@@ -363,22 +367,22 @@ def test_a_changed_problem_has_another_objective(change, train):
 
 
 def test_weights_of_another_point_of_the_path(halves):
-    """Its own proof holds, but it is not what the choice leads to."""
+    """Its certificate is valid, but the selection leads to another point."""
     train, _ = halves
     chosen, other = (sparse(train, families=["l1"], alphas=[alpha]) for alpha in (0.05, 0.1))
     swapped = replace(other, parameters=chosen.parameters, metrics=chosen.metrics)
     assert verdicts(swapped, train, refit=False)["weights"] is True
-    found = verdicts(swapped, train)
-    assert [claim for claim, holds in found.items() if not holds] == ["weights"]
-    assert words(swapped, train, "weights").endswith("refit: different weights")
-    assert words(swapped, train, HELD_OUT).startswith("refit: different weights")
+    results = verdicts(swapped, train)
+    assert [claim for claim, holds in results.items() if not holds] == ["weights"]
+    assert text_of(swapped, train, "weights").endswith("refit: different weights")
+    assert text_of(swapped, train, HELD_OUT).startswith("refit: different weights")
 
 
 LIMITS = {"max_features": 2, "max_cost": 6.0, "must_not": ["f3", 3], "signs": {"f1": 1.0, "f2": -1.0}}
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "violation"),
     [
         ({}, ""),
         ({"max_features": 1}, "2 of at most 1 features"),
@@ -389,30 +393,30 @@ LIMITS = {"max_features": 2, "max_cost": 6.0, "must_not": ["f3", 3], "signs": {"
         ({"signs": {"f1": -1.0, "f2": -1.0}}, "wrong signs: f1"),
     ],
 )
-def test_a_budget_is_kept_or_not(changes, told, train):
+def test_violations_of_budgets_are_reported(changes, violation, train):
     parameters = {**LIMITS, "feature_costs": COSTS, **changes}
     terms = (Term("f1", 0, 0.5), Term("f2", 1, -0.5))
     limited = rs.LinearModel(terms, 8, method="SparseRanker", parameters=parameters, data={"train": ""})
-    assert verdicts(limited, train)["budget"] is not bool(told)
-    kept = "2 of at most 2 features; cost 6 of at most 6; no feature of must_not; signs as required"
-    assert words(limited, train, "budget") == (told or kept)
+    assert verdicts(limited, train)["budget"] is not bool(violation)
+    satisfied = "2 of at most 2 features; cost 6 of at most 6; no feature of must_not; signs as required"
+    assert text_of(limited, train, "budget") == (violation or satisfied)
     assert "budget" not in verdicts(replace(limited, method="StabilitySelection"), train)
 
 
 def test_other_data(model, halves):
     train, valid = halves
-    found = verdicts(model, train.select_queries(range(12)), valid)
-    assert found.pop("training data") is False
-    assert found.pop("weights") is False
-    assert found.pop(HELD_OUT) is False
-    assert set(found.values()) == {True}
+    results = verdicts(model, train.select_queries(range(12)), valid)
+    assert results.pop("training data") is False
+    assert results.pop("weights") is False
+    assert results.pop(HELD_OUT) is False
+    assert set(results.values()) == {True}
 
 
-def test_a_gap_that_only_a_new_fit_proves(train):
+def test_gaps_that_need_a_new_fit(train):
     fitted = rs.baselines.RankSVMStruct(10.0).fit(train).to_model()
-    found = rs.verify(fitted, train).verdicts[1]
-    assert (found.claim, found.holds) == ("weights", True)
-    assert "refit: same weights; gap" in found.words
+    verdict = rs.verify(fitted, train).verdicts[1]
+    assert (verdict.claim, verdict.holds) == ("weights", True)
+    assert "refit: same weights; gap" in verdict.words
     quick = rs.verify(fitted, train, refit=False).verdicts[1]
     assert quick.holds is None
     assert quick.words.endswith("gap: requires a new fit, which was skipped")
@@ -420,16 +424,16 @@ def test_a_gap_that_only_a_new_fit_proves(train):
 
 
 @pytest.mark.parametrize("name", ["ranksvm-log", "rsrank", "adarank-ndcg"])
-def test_what_a_new_fit_tells_of_methods_without_a_gap(name, train):
+def test_new_fits_of_methods_without_a_gap(name, train):
     fitted = METHODS[name].make().fit(train).to_model()
-    assert "no optimality gap is claimed" in words(fitted, train, "weights")
+    assert "no optimality gap is claimed" in text_of(fitted, train, "weights")
     for entries in fitted.certificate:
         changed = entry(fitted, "certificate", **{entries: fitted.certificate[entries] + 1e-3})
         assert verdicts(changed, train)["weights"] is False
     assert verdicts(first_weight(fitted, 1.01), train)["weights"] is False
 
 
-def test_a_weight_on_a_feature_that_cannot_be_used(train):
+def test_a_weight_on_an_unusable_feature(train):
     X = train.X.copy()
     X[:, 7] = 1.0
     data = train.replace_features(X)
@@ -439,36 +443,38 @@ def test_a_weight_on_a_feature_that_cannot_be_used(train):
     assert verdicts(more, data)["weights"] is False
 
 
-# --- what cannot be told ---------------------------------------------------------------------------------
+# --- claims that cannot be checked -----------------------------------------------------------------------
 
 
 def test_without_a_new_fit(model, halves):
-    found = rs.verify(model, *halves, refit=False)
-    assert {one.claim: one.holds for one in found.verdicts if one.holds is not True} == {HELD_OUT: None}
-    assert found.holds, "the caller left it out"
-    assert found.summary == "5 of 6 claims hold, 1 not checked."
+    verification = rs.verify(model, *halves, refit=False)
+    assert {one.claim: one.holds for one in verification.verdicts if one.holds is not True} == {
+        HELD_OUT: None
+    }
+    assert verification.holds, "the caller left it out"
+    assert verification.summary == "5 of 6 claims hold, 1 not checked."
 
 
 def test_without_validation_data(model, halves):
-    found = verdicts(model, halves[0])
-    assert [claim for claim, holds in found.items() if holds is None] == ["validation data", HELD_OUT]
-    assert words(model, halves[0], HELD_OUT) == "the model was fitted with validation data; pass valid"
+    results = verdicts(model, halves[0])
+    assert [claim for claim, holds in results.items() if holds is None] == ["validation data", HELD_OUT]
+    assert text_of(model, halves[0], HELD_OUT) == "the model was fitted with validation data; pass valid"
     assert not rs.verify(model, halves[0]).holds, "not confirmed"
     assert not rs.verify(model, halves[0], refit=False).holds
 
 
 def test_an_unknown_kind_of_certificate(model, halves):
     unknown = replace(model, certificate={"kind": "of another release", "sets": [["f1"], ["f2"]]})
-    found = rs.verify(unknown, *halves).verdicts[2]
-    assert found == Verdict(
+    verdict = rs.verify(unknown, *halves).verdicts[2]
+    assert verdict == Verdict(
         "of another release", False, "this release does not support certificates of kind 'of another release'"
     )
 
 
-def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch):
+def test_adding_a_kind_of_certificate(model, halves, monkeypatch):
     def check_subset(case: Case) -> Verdict:
         if "k" not in case.model.certificate:
-            raise NotChecked("it does not say how many features")
+            raise NotChecked("no number of features")
         return Verdict("subset", len(case.model.terms) <= case.model.certificate["k"], "counted")
 
     monkeypatch.setitem(PROOFS, "subset", check_subset)
@@ -478,7 +484,7 @@ def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda m: replace(m, method="MyRanker"), "no linear method called 'MyRanker'"),
         (lambda m: replace(m, method="LambdaMART"), "no linear method called 'LambdaMART'"),
@@ -498,72 +504,72 @@ def test_a_kind_of_proof_is_one_function_and_one_line(model, halves, monkeypatch
         (lambda m: entry(m, "parameters", choice=3), "the model selection cannot be repeated"),
     ],
 )
-def test_what_cannot_be_fitted_again_is_said(change, told, model, halves):
+def test_models_that_cannot_be_refitted_are_reported(change, message, model, halves):
     changed = change(model)
     assert verdicts(changed, *halves)[HELD_OUT] is False
-    assert told in words(changed, *halves[:1], HELD_OUT, halves[1])
+    assert message in text_of(changed, *halves[:1], HELD_OUT, halves[1])
 
 
-def test_limits_that_cannot_be_read(model, halves):
-    found = rs.verify(entry(model, "parameters", max_features="few"), *halves, refit=False).verdicts[-1]
-    assert (found.claim, found.holds) == ("budget", False)
-    assert found.words.startswith("the limits cannot be read: TypeError")
+def test_unreadable_limits(model, halves):
+    verdict = rs.verify(entry(model, "parameters", max_features="few"), *halves, refit=False).verdicts[-1]
+    assert (verdict.claim, verdict.holds) == ("budget", False)
+    assert verdict.words.startswith("the limits cannot be read: TypeError")
 
 
-def test_objects_of_the_callers_own(halves):
+def test_custom_objects(halves):
     train, valid = halves
-    mine = sparse(train, penalty=L1(weights=np.linspace(1, 2, 8)))
-    assert verdicts(mine, train) == {"training data": True, "weights": False, HELD_OUT: False}
-    own = sparse(train, profile=Profile("mine"))
-    assert verdicts(own, train, refit=False)["weights"] is True
-    found = verdicts(own, train)
-    assert found["weights"] is False, "nothing can confirm that it is the one to choose"
-    assert found["held-out ndcg@5 (mine)"] is False
+    custom_penalty = sparse(train, penalty=L1(weights=np.linspace(1, 2, 8)))
+    assert verdicts(custom_penalty, train) == {"training data": True, "weights": False, HELD_OUT: False}
+    custom_profile = sparse(train, profile=Profile("mine"))
+    assert verdicts(custom_profile, train, refit=False)["weights"] is True
+    results = verdicts(custom_profile, train)
+    assert results["weights"] is False, "the selection cannot be confirmed"
+    assert results["held-out ndcg@5 (mine)"] is False
     grid = replace(METHODS["ranksvm"], grid=[{"C": 1.0}, {"C": 10.0}])
     chosen = rs.GridRanker(grid, 3, profile="standard").fit(train, valid=valid).to_model()
-    assert words(chosen, train, "held-out ndcg@10 (standard)", valid).startswith(
+    assert text_of(chosen, train, "held-out ndcg@10 (standard)", valid).startswith(
         "the grid is a custom object"
     )
     assert verdicts(chosen, train, valid, refit=False)["weights"] is True
     assert verdicts(chosen, train, valid)["weights"] is False
 
 
-def test_a_fit_that_began_elsewhere(train):
+def test_a_fit_with_an_unknown_start(train):
     ranker = rs.SparseRankSVM("mcp", 0.3, warm_start=True)
     ranker.fit(train).set_params(alpha=0.02).fit(train)
     ranker.coef_ = ranker.coef_ * 0.5
     changed = ranker.set_params(max_rounds=1).fit(train).to_model()
-    found = rs.verify(changed, train).verdicts[1]
-    assert found.holds is False
-    assert "the first fit may have started from weights that are not in the file" in found.words
+    verdict = rs.verify(changed, train).verdicts[1]
+    assert verdict.holds is False
+    assert "the first fit may have started from weights that are not in the file" in verdict.words
 
 
-def test_nothing_is_known_of_data_that_came_piece_by_piece(train):
+def test_models_of_incremental_learning_cannot_be_checked(train):
     online = rs.MinBatSRank(2.0).partial_fit(train).to_model()
-    found = rs.verify(online, train)
-    assert [one.holds for one in found.verdicts] == [None, None]
-    assert not found.holds, "nothing was confirmed"
-    assert found.summary == "None of 2 claims could be checked."
-    assert "no objective is stated" in found.verdicts[1].words
+    verification = rs.verify(online, train)
+    assert [one.holds for one in verification.verdicts] == [None, None]
+    assert not verification.holds, "nothing was confirmed"
+    assert verification.summary == "None of 2 claims could be checked."
+    assert "no objective is stated" in verification.verdicts[1].words
 
 
-def test_another_release_is_mentioned(model, halves):
+def test_another_release_is_noted(model, halves):
     older = replace(model, version="0.0.9")
-    found = rs.verify(older, *halves)
-    assert found.note == (
+    verification = rs.verify(older, *halves)
+    assert verification.note == (
         f"The file was written by ranksieve 0.0.9; this is {rs.__version__}, whose fits may differ."
     )
-    assert all(one.holds for one in found.verdicts)
+    assert all(one.holds for one in verification.verdicts)
 
 
 def test_a_file_must_name_the_family(train):
     fitted = sparse(train, families=["log"])
-    known = {name: v for name, v in fitted.certificate.items() if name not in ("family", "weights")}
+    certificate = {name: v for name, v in fitted.certificate.items() if name not in ("family", "weights")}
     for version in (rs.__version__, "0.0.9"):
-        assert verdicts(replace(fitted, certificate=known, version=version), train)["weights"] is False
+        assert verdicts(replace(fitted, certificate=certificate, version=version), train)["weights"] is False
 
 
-# --- what is refused -------------------------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------------------------------
 
 
 def test_wrong_input_is_refused(model, halves):
@@ -582,9 +588,9 @@ def test_wrong_input_is_refused(model, halves):
         rs.verify(alone, train, valid)
     with refused_parameter("query_weight"):
         rs.verify(alone, train, query_weight=np.ones(train.n_queries))
-    for silent in (rs.LinearModel(model.terms, 8), "model.json"):
-        with refused_parameter("model", silent):
-            rs.verify(silent, train)
+    for wrong in (rs.LinearModel(model.terms, 8), "model.json"):
+        with refused_parameter("model", wrong):
+            rs.verify(wrong, train)
 
 
 def test_the_summary_counts():

@@ -1,4 +1,4 @@
-"""What verify finds, from numbers by hand: where a claim holds just so, and where it does not any more."""
+"""Findings of verify at the limits of its tolerances, with numbers by hand."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ranksieve.verification.claims import _at_weights, _by_new_fit, check_weight
 
 
 class Stated:
-    """A case of which all is known; a new fit is an error unless one is given."""
+    """A case with fixed values; a new fit is an error unless ``again`` is given."""
 
-    def __init__(self, proof, found=None, again=None, chooses=False):
-        self.model, self.recomputed = self._model(proof), found
+    def __init__(self, proof, recomputed=None, again=None, chooses=False):
+        self.model, self.recomputed = self._model(proof), recomputed
         self._again, self.chooses, self.states_by_fit, self.same_weights = again, chooses, False, True
 
     @staticmethod
@@ -23,7 +23,7 @@ class Stated:
 
     @property
     def refitted(self):
-        assert self._again is not None, "nothing is to be fitted here"
+        assert self._again is not None, "no new fit expected"
         return self._model(self._again)
 
 
@@ -32,7 +32,7 @@ def at(objective=1.0, gap=0.25, slack=0.5, tight=True) -> Recomputed:
 
 
 @pytest.mark.parametrize(
-    ("found", "proof", "findings"),
+    ("recomputed", "proof", "findings"),
     [
         (at(1.5), {"objective": 1.0}, [(True, "objective 1.5 at these weights")]),
         (at(0.5), {"objective": 1.0}, [(True, "objective 0.5 at these weights")]),
@@ -48,11 +48,11 @@ def at(objective=1.0, gap=0.25, slack=0.5, tight=True) -> Recomputed:
         (at(gap=1.0, tight=False), {"objective": 1.0, "gap": 0.25}, [(True, "objective 1 at these weights")]),
     ],
 )  # fmt: skip
-def test_objective_and_gap_at_the_weights(found, proof, findings):
-    assert list(_at_weights(found, proof)) == findings
+def test_objective_and_gap_at_the_weights(recomputed, proof, findings):
+    assert list(_at_weights(recomputed, proof)) == findings
 
 
-def test_without_an_objective_nothing_is_claimed():
+def test_without_an_objective_there_is_no_claim():
     with pytest.raises(NotGiven, match="no objective is stated"):
         check_weights(Stated({"alpha": 0.1}))
     case = Stated({"alpha": 0.1})
@@ -61,20 +61,20 @@ def test_without_an_objective_nothing_is_claimed():
         check_weights(case)
 
 
-@pytest.mark.parametrize("gap", [0.25, 0.5, 0.75])  # the last is the stated one and all of the slack
-def test_a_gap_that_the_weights_show_takes_no_fit(gap):
+@pytest.mark.parametrize("gap", [0.25, 0.5, 0.75])  # the last one is the stated gap plus the slack
+def test_a_gap_confirmed_by_the_weights_needs_no_fit(gap):
     verdict = check_weights(Stated({"objective": 1.0, "gap": 0.25}, at(gap=gap, tight=False)))
     assert verdict.holds is True
     assert f"gap {gap:.2g}" in verdict.words
 
 
-def test_a_gap_that_the_weights_do_not_show_takes_one():
-    proof, found = {"objective": 1.0, "gap": 0.25}, at(gap=0.8, tight=False)
-    assert check_weights(Stated(proof, found, {"gap": 0.2})).holds is True
-    assert check_weights(Stated(proof, found, {"gap": 0.3})).holds is False
+def test_a_gap_not_confirmed_by_the_weights_needs_a_fit():
+    proof, recomputed = {"objective": 1.0, "gap": 0.25}, at(gap=0.8, tight=False)
+    assert check_weights(Stated(proof, recomputed, {"gap": 0.2})).holds is True
+    assert check_weights(Stated(proof, recomputed, {"gap": 0.3})).holds is False
 
 
-def test_what_is_wrong_already_takes_no_fit():
+def test_a_wrong_objective_needs_no_fit():
     verdict = check_weights(Stated({"objective": 1.0}, at(5.0), chooses=True))
     assert verdict.holds is False
 
@@ -82,7 +82,7 @@ def test_what_is_wrong_already_takes_no_fit():
 @pytest.mark.parametrize(
     ("name", "stated", "again", "good"),
     [
-        ("gap", 0.5, 0.1, True),  # a smaller gap proves the larger one
+        ("gap", 0.5, 0.1, True),  # a smaller gap implies the larger one
         ("gap", 0.0, 100.0 * REFIT_TOLERANCE, True),
         ("gap", 0.0, 101.0 * REFIT_TOLERANCE, False),
         ("objective", 100.0, 100.0, True),

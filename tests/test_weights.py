@@ -1,4 +1,4 @@
-"""Weights of queries and documents: where they come from, how files keep them, what models say of them."""
+"""Weights of queries and documents: sources, files, objectives, warnings, verification."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ L1 = {"families": ["l1"], "cv": 2, **QUICK}
 
 @pytest.fixture(scope="module")
 def data():
-    plain = random_dataset(seed=31, n_queries=14, n_features=6, longest=12)
-    ids = np.array([f"q{one}" for one in plain.qid])
-    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], plain.n_docs)
-    return rs.Dataset(plain.X, plain.y, ids, document_weight=weight)
+    unweighted = random_dataset(seed=31, n_queries=14, n_features=6, longest=12)
+    ids = np.array([f"q{number}" for number in unweighted.qid])
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], unweighted.n_docs)
+    return rs.Dataset(unweighted.X, unweighted.y, ids, document_weight=weight)
 
 
-def test_pair_weights_of_any_number_of_levels_are_sums_over_pairs(data):
+def test_pair_weights_are_sums_over_pairs(data):
     for y in (data.y, np.arange(data.n_docs) % 11 * 1.0):
         labelled = rs.Dataset(data.X, y, data.qid, document_weight=data.document_weight)
         pairs, expected = explicit_pairs(y, data.qid), np.zeros(data.n_queries)
@@ -43,7 +43,7 @@ def test_pair_weights_of_any_number_of_levels_are_sums_over_pairs(data):
         np.testing.assert_allclose(labelled.pair_weights, expected, rtol=1e-14, atol=0)
 
 
-def test_a_query_of_one_level_has_no_weight_of_pairs_to_the_last_bit():
+def test_the_pair_weight_of_a_query_of_one_level_is_exactly_zero():
     queries = rs.Dataset(np.ones((6, 1)), np.ones(6), [1, 1, 1, 2, 2, 2]).queries
     weight = np.array([0.1, 0.2, 0.7, 0.1, 0.0, 1e9])
     levels = np.array([0, 0, 0, 0, 1, 0])
@@ -51,12 +51,12 @@ def test_a_query_of_one_level_has_no_weight_of_pairs_to_the_last_bit():
 
 
 def exact_objective(data, w, query_weight, ridge=0.0, alpha=0.0):
-    """The mean squared hinge over weighted pairs and the penalties, in rational arithmetic."""
+    """The mean squared hinge over weighted pairs plus the penalties, in exact arithmetic."""
     w = [Fraction(float(weight)) for weight in w]
-    masses = np.ones(data.n_docs) if data.document_weight is None else data.document_weight
+    document_weight = np.ones(data.n_docs) if data.document_weight is None else data.document_weight
     value, total = Fraction(0), Fraction(0)
     for i, j in explicit_pairs(data.y, data.qid):
-        omega = Fraction(float(masses[i])) * Fraction(float(masses[j]))
+        omega = Fraction(float(document_weight[i])) * Fraction(float(document_weight[j]))
         omega *= Fraction(float(query_weight[data.qid[i]]))
         margin = sum(
             a * (Fraction(float(data.X[i, k])) - Fraction(float(data.X[j, k]))) for k, a in enumerate(w)
@@ -67,7 +67,7 @@ def exact_objective(data, w, query_weight, ridge=0.0, alpha=0.0):
 
 
 @pytest.mark.parametrize("ratio", [1e8, 1e12, 1e16, 1e20])
-def test_objectives_are_exact_up_to_their_gap_however_much_weights_of_documents_differ(ratio):
+def test_objectives_are_exact_up_to_their_gap_with_extreme_document_weights(ratio):
     X, y = np.array([[0.0], [1.0], [3.0], [5.0]]), np.array([0.0, 1.0, 1.0, 0.0])
     data = rs.Dataset(X, y, np.zeros(4, dtype=int), document_weight=np.array([ratio, 1.0, 1.0, 1.0]))
     ranker = rs.SparseRankSVM("l1", 1e-3).fit(data)
@@ -76,7 +76,7 @@ def test_objectives_are_exact_up_to_their_gap_however_much_weights_of_documents_
 
 
 @pytest.mark.parametrize("seed", [4, 8, 10])
-def test_the_bound_of_a_subset_is_not_above_its_objective_however_much_weights_differ(seed):
+def test_subset_bounds_are_valid_with_extreme_weights(seed):
     rng = np.random.default_rng(seed)
     X, y, weight = rng.normal(size=(6, 3)), rng.integers(0, 3, 6).astype(float), 10.0 ** rng.uniform(-8, 8, 6)
     data = rs.Dataset(X, y, np.zeros(6, dtype=int), document_weight=weight)
@@ -86,8 +86,8 @@ def test_the_bound_of_a_subset_is_not_above_its_objective_however_much_weights_d
 
 
 @pytest.mark.parametrize("seed", [72, 76, 84, 85])
-def test_objectives_are_exact_up_to_their_gap_if_one_query_outweighs_all_others(seed):
-    """Sums over the heavy query's pairs cancel almost to 0, and their rounding errors outweigh the rest."""
+def test_objectives_are_exact_up_to_their_gap_with_one_dominant_query(seed):
+    """Sums over pairs of the heavy query cancel almost to 0, with rounding errors larger than the rest."""
     rng = np.random.default_rng(seed)
     n, d = rng.integers((6, 1), (14, 4))
     qid = np.unique(np.sort(rng.integers(0, 3, n)), return_inverse=True)[1]
@@ -102,20 +102,20 @@ def test_objectives_are_exact_up_to_their_gap_if_one_query_outweighs_all_others(
 # --- Documents of weight 0 ----------------------------------------------------------------------------------
 
 
-def test_a_fit_warns_of_many_documents_of_weight_zero(data, tmp_path):
-    """In queries that count: those of weight 0 are left out on purpose."""
+def test_a_warning_about_many_documents_of_weight_zero(data, tmp_path):
+    """Only documents of queries with positive weight are counted."""
     weight = np.ones(data.n_docs)
     out, tenth = data.queries.rows_of(0), -(-(data.n_docs - len(data.queries.rows_of(0))) // 10)
     weight[out] = 0.0
     weight[np.setdiff1d(np.arange(data.n_docs), out)[:tenth]] = 0.0
     without_first = {data.query_ids[0]: 0.0}
-    words = (
+    message = (
         rf"{tenth} of {data.n_docs - len(out)} training documents have weight 0 and are dropped from .* \+ 1$"
     )
     many = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
-    for given in (many, rs.io.convert_dataset(many, tmp_path / "train.ranksieve")):
-        with pytest.warns(UserWarning, match=words):
-            rs.SparseRankSVM(alpha=0.1).fit(given, query_weight=without_first)
+    for train in (many, rs.io.convert_dataset(many, tmp_path / "train.ranksieve")):
+        with pytest.warns(UserWarning, match=message):
+            rs.SparseRankSVM(alpha=0.1).fit(train, query_weight=without_first)
     weight[np.setdiff1d(np.arange(data.n_docs), out)[0]] = 1.0
     few = rs.Dataset(data.X, data.y, data.qid, document_weight=weight)
     with warnings.catch_warnings():
@@ -124,7 +124,7 @@ def test_a_fit_warns_of_many_documents_of_weight_zero(data, tmp_path):
 
 
 def test_validation_lists_keep_documents_of_weight_zero(data):
-    """Their weights are not used: only training documents of weight 0 are absent."""
+    """Weights of validation documents are not used; only training documents of weight 0 are dropped."""
     train = rs.Dataset(data.X, data.y, data.qid)
     one, other = (
         rs.SparseRanker(**{**L1, "cv": 0}).fit(
@@ -138,16 +138,16 @@ def test_validation_lists_keep_documents_of_weight_zero(data):
 # --- Weights of queries -------------------------------------------------------------------------------------
 
 
-def test_weights_of_queries_by_id(data):
+def test_query_weights_by_id(data):
     by_id = {"q1": 2.0, "q3": 0.0}
     expected = np.where(data.query_ids == "q1", 2.0, np.where(data.query_ids == "q3", 0.0, 1.0))
     np.testing.assert_array_equal(query_weights(by_id, data), expected)
     numbered = rs.Dataset(data.X, data.y, data.queries.of_rows(np.arange(data.n_queries)))
     np.testing.assert_array_equal(query_weights({"1": 2.0, 3: 0.5}, numbered)[[1, 3]], [2.0, 0.5])
-    one, other = (rs.SparseRanker(**L1).fit(data, query_weight=given) for given in (by_id, expected))
+    one, other = (rs.SparseRanker(**L1).fit(data, query_weight=weights) for weights in (by_id, expected))
     np.testing.assert_array_equal(one.coef_, other.coef_)
     assert one._origin.fingerprints == other._origin.fingerprints
-    paths = [rs.sparse_path(data, n_alphas=3, query_weight=given).coefs for given in (by_id, expected)]
+    paths = [rs.sparse_path(data, n_alphas=3, query_weight=weights).coefs for weights in (by_id, expected)]
     np.testing.assert_array_equal(*paths)
 
 
@@ -159,7 +159,7 @@ def test_weights_of_unknown_queries_are_refused(data):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "weights"),
     [
         ("query,weight\nq1,2\nq2,0.5\n", {"q1": 2.0, "q2": 0.5}),
         ("q1,2\n\nq2,0.5\n", {"q1": 2.0, "q2": 0.5}),
@@ -167,9 +167,9 @@ def test_weights_of_unknown_queries_are_refused(data):
         ('"a, b",2\n', {"a, b": 2.0}),
     ],
 )
-def test_files_of_query_weights(tmp_path, text, found):
+def test_files_of_query_weights(tmp_path, text, weights):
     (tmp_path / "weights.csv").write_text(text)
-    assert rs.io.read_query_weights(tmp_path / "weights.csv") == found
+    assert rs.io.read_query_weights(tmp_path / "weights.csv") == weights
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_bad_lines_are_named(tmp_path, text, line, word):
     assert word in info.value.reason
 
 
-# --- Files that keep weights of documents ------------------------------------------------------------------
+# --- Document weights in files -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
@@ -204,7 +204,7 @@ def test_frames_keep_weights(data, kind):
     assert "clicks" not in named.feature_names
 
 
-def test_frames_refuse_weights_that_are_none(data):
+def test_invalid_document_weights_in_frames_are_refused(data):
     table = rs.to_frame(data)
     with refused_data() as info:
         rs.from_frame(table, document_weight="klicks")
@@ -221,18 +221,18 @@ def test_frames_refuse_weights_that_are_none(data):
 @pytest.mark.parametrize("scattered", [False, True])
 def test_folders_keep_weights(data, tmp_path, scattered):
     rows = np.random.default_rng(1).permutation(data.n_docs) if scattered else np.arange(data.n_docs)
-    given = data.select_rows(rows)
-    rs.write_dataset(given, tmp_path / "train.parquet")
-    for source in (given,) if scattered else (given, tmp_path / "train.parquet"):
-        told = pytest.warns(UserWarning, match="not contiguous") if scattered else nullcontext()
-        with told:
+    rows_of_data = data.select_rows(rows)
+    rs.write_dataset(rows_of_data, tmp_path / "train.parquet")
+    for source in (rows_of_data,) if scattered else (rows_of_data, tmp_path / "train.parquet"):
+        context = pytest.warns(UserWarning, match="not contiguous") if scattered else nullcontext()
+        with context:
             opened = rs.io.convert_dataset(source, tmp_path / "train.ranksieve")
-        grouped = given.select_rows(given.queries.order)
+        grouped = rows_of_data.select_rows(rows_of_data.queries.order)
         np.testing.assert_array_equal(opened.document_weight, grouped.document_weight)
         np.testing.assert_array_equal(opened.y, grouped.y)
 
 
-def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
+def test_fits_with_weights_from_disk_equal_those_in_memory(data, tmp_path):
     opened = rs.io.convert_dataset(data, tmp_path / "train.ranksieve")
     for normalise in ("none", "within_z"):
         there, here = (rs.sparse_path(one, n_alphas=6, normalise=normalise) for one in (opened, data))
@@ -242,15 +242,15 @@ def test_learning_from_disk_gives_the_weights_of_memory(data, tmp_path):
 
 @pytest.mark.parametrize("in_memory", [0, 2**28])
 @pytest.mark.full
-def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, monkeypatch, in_memory):
-    """Also from the lists that cross-validation holds out, and with a query that has no other documents."""
+def test_documents_of_weight_zero_are_dropped_in_memory_and_on_disk(tmp_path, monkeypatch, in_memory):
+    """Also in the folds of cross-validation, and with a query of only such documents."""
     monkeypatch.setattr(disk_dataset, "MAX_MEMORY_BYTES", in_memory)
-    drawn = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, noise=1.0, random_state=3)
-    weight = np.random.default_rng(0).integers(0, 4, drawn.n_docs).astype(float)
-    weight[drawn.qid == drawn.query_ids[4]] = 0.0
-    memory = rs.Dataset(drawn.X, drawn.y, drawn.qid, document_weight=weight)
+    original = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, noise=1.0, random_state=3)
+    weight = np.random.default_rng(0).integers(0, 4, original.n_docs).astype(float)
+    weight[original.qid == original.query_ids[4]] = 0.0
+    memory = rs.Dataset(original.X, original.y, original.qid, document_weight=weight)
     disk = rs.io.convert_dataset(memory, tmp_path / "train.ranksieve")
-    by_id = {drawn.query_ids[0]: 0.0, drawn.query_ids[7]: 2.0}
+    by_id = {original.query_ids[0]: 0.0, original.query_ids[7]: 2.0}
     here, there, absent = (
         rs.SparseRanker(cv=3).fit(one, query_weight=by_id)
         for one in (memory, disk, memory.select_rows(np.flatnonzero(weight)))
@@ -260,12 +260,12 @@ def test_documents_of_weight_zero_are_absent_in_memory_and_on_disk(tmp_path, mon
         np.testing.assert_array_equal(other.choice_.validation.values, here.choice_.validation.values)
         np.testing.assert_array_equal(other.choice_.validation.query_ids, here.choice_.validation.query_ids)
     assert there._origin.fingerprints == here._origin.fingerprints
-    assert here.choice_.validation.values.shape[1] == drawn.n_queries - 2
+    assert here.choice_.validation.values.shape[1] == original.n_queries - 2
     one, other = (rs.BestSubset(3, max_nodes=30).fit(data) for data in (memory, disk))
     assert other.subset_.certificate() == one.subset_.certificate()
 
 
-def test_letor_text_has_no_place_for_weights(data, tmp_path):
+def test_letor_text_does_not_support_weights(data, tmp_path):
     with refused_data("train.txt") as info:
         rs.io.write_letor(data, tmp_path / "train.txt")
     assert "document weights" in info.value.reason
@@ -275,10 +275,10 @@ def test_letor_text_has_no_place_for_weights(data, tmp_path):
     assert "document_weight" in info.value.reason
 
 
-# --- What is built on them ----------------------------------------------------------------------------------
+# --- Functions with weights ---------------------------------------------------------------------------------
 
 
-def test_objectives_of_parts_of_the_queries_keep_weights(data):
+def test_objectives_of_samples_keep_weights(data):
     objective = make_objective(data)
     w = np.random.default_rng(2).normal(size=data.n_features)
     some = objective.sample(2)
@@ -286,30 +286,30 @@ def test_objectives_of_parts_of_the_queries_keep_weights(data):
     assert some.evaluate(w).value == pytest.approx(make_objective(chosen).evaluate(w).value, rel=1e-13)
 
 
-def test_models_fitted_with_weights_verify(data):
+def test_models_fitted_with_weights_can_be_verified(data):
     valid = random_dataset(seed=32, n_queries=14, n_features=6, longest=12)
     weights = {"q1": 2.0, "q3": 0.0}
     ranker = rs.SparseRanker(refit_on="all", normalise="within_z", **L1)
     for fitted in (ranker.fit(data, valid=valid, query_weight=weights), rs.BestSubset(2).fit(data)):
-        given = {"valid": valid, "query_weight": weights} if fitted is ranker else {}
-        found = rs.verify(fitted.to_model(), data, **given)
-        assert found.summary.startswith("All "), found
+        arguments = {"valid": valid, "query_weight": weights} if fitted is ranker else {}
+        verification = rs.verify(fitted.to_model(), data, **arguments)
+        assert verification.summary.startswith("All "), verification
         other = rs.Dataset(data.X, data.y, data.qid, document_weight=data.document_weight + 1.0)
-        assert "training data" in rs.verify(fitted.to_model(), other, refit=False, **given).summary
+        assert "training data" in rs.verify(fitted.to_model(), other, refit=False, **arguments).summary
     card = rs.make_scorecard(ranker.to_model(), data, query_weight=weights)
     assert rs.verify(card, data, query_weight=weights).holds
 
 
-def test_measures_that_cannot_weigh_documents_refuse(data):
+def test_measures_without_document_weights_refuse_them(data):
     with refused_parameter("importance", "ndcg"):
         rs.FSMRank(importance="ndcg").fit(data)
     with refused_parameter("similarity", "kendall"):
         rs.FSMRank(similarity="kendall").fit(data)
 
 
-def test_scikit_learn_routes_weights_of_documents(data):
-    kept = data.document_weight > 0
-    X, y, qid, weight = data.X[kept], data.y[kept], data.qid[kept], data.document_weight[kept]
+def test_routing_of_document_weights(data):
+    used = data.document_weight > 0
+    X, y, qid, weight = data.X[used], data.y[used], data.qid[used], data.document_weight[used]
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(rs.RankSVM(average=True), {"C": [0.1, 1.0]}, cv=GroupKFold(3))
         search.fit(X, y, groups=qid, document_weight=weight)
@@ -319,11 +319,11 @@ def test_scikit_learn_routes_weights_of_documents(data):
 
 def test_chunks_keep_weights(data):
     whole = rs.MinBatSRank(l1=0.5, n_epochs=1, shuffle=False).fit(data)
-    parted, half = rs.MinBatSRank(l1=0.5), np.arange(data.n_queries) < 7
-    for some in (half, ~half):
-        part = data.select_queries(some)
-        parted.partial_fit(part.X, part.y, part.qid, document_weight=part.document_weight)
-    np.testing.assert_allclose(parted.coef_, whole.coef_, rtol=1e-10)
+    by_chunks, half = rs.MinBatSRank(l1=0.5), np.arange(data.n_queries) < 7
+    for queries in (half, ~half):
+        part = data.select_queries(queries)
+        by_chunks.partial_fit(part.X, part.y, part.qid, document_weight=part.document_weight)
+    np.testing.assert_allclose(by_chunks.coef_, whole.coef_, rtol=1e-10)
 
 
 # --- The command line ---------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def home(data, tmp_path, monkeypatch):
 WEIGHED = ("--document-weights", "clicks", "--query-weights", "traffic.csv")
 
 
-def test_fit_verify_and_scorecard_weigh(home, data):
+def test_fit_verify_and_scorecard_with_weights(home, data):
     quick = (
         "--set",
         f"n_alphas={QUICK['n_alphas']}",
@@ -352,9 +352,9 @@ def test_fit_verify_and_scorecard_weigh(home, data):
         "--metric",
         "ndcg@5",
     )
-    said = run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
+    result = run("fit", "train.parquet", *WEIGHED, *quick, "--profile", "standard", "-o", "model.json")
     counts = data.document_weight[data.qid != "q3"]
-    assert f"{np.sum(counts == 0)} of {len(counts)} training documents have weight 0" in said.stderr
+    assert f"{np.sum(counts == 0)} of {len(counts)} training documents have weight 0" in result.stderr
     expected = rs.SparseRanker(**L1).fit(data, query_weight={"q1": 2.0, "q3": 0.0})
     stated = rs.load_model("model.json")
     assert dict(zip(stated.names, stated.weights, strict=True)) == {
@@ -370,7 +370,7 @@ def test_fit_verify_and_scorecard_weigh(home, data):
 @pytest.mark.parametrize(
     "command", [("path", "--n-alphas", 3), ("frontier",), ("subset", "--max-features", 2)]
 )
-def test_other_commands_weigh_too(home, command):
+def test_other_commands_with_weights(home, command):
     name, *options = command
     with_queries, without = (
         run(name, "train.parquet", *weights, *options).stdout for weights in (WEIGHED, WEIGHED[:2])
@@ -378,15 +378,15 @@ def test_other_commands_weigh_too(home, command):
     assert with_queries != without
 
 
-def test_weights_on_the_command_line_are_refused_in_its_words(home):
+def test_messages_about_weights_name_options(home):
     (home / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     assert "--document-weights" in refused("path", "train.txt", *WEIGHED[:2])
     (home / "traffic.csv").write_text("q99,2\n")
-    said = refused("path", "train.parquet", *WEIGHED)
-    assert "--query-weights" in said
-    assert "'q99'" in said
-    said = refused("fit", "train.parquet", *WEIGHED[:2], "--method", "adarank", "-o", "x.json")
-    assert "--document-weights: AdaRank" in said
+    message = refused("path", "train.parquet", *WEIGHED)
+    assert "--query-weights" in message
+    assert "'q99'" in message
+    message = refused("fit", "train.parquet", *WEIGHED[:2], "--method", "adarank", "-o", "x.json")
+    assert "--document-weights: AdaRank" in message
     for option in (WEIGHED[:2], WEIGHED[2:]):
         stream = ("fit", "train.txt", *option, "--method", "minbatsrank", "--stream", "-o", "x.json")
         assert option[0] in refused(*stream)

@@ -1,8 +1,8 @@
-"""Which cases `make test` runs, and which only `make test-full`: those marked ``full``.
+"""Test tiers: `make test` skips tests marked ``full``, `make test-full` runs all.
 
-Tests over all methods run in full for one method per kind of fit and loss, and for every method once
-(``FOR_EVERY_METHOD``). Processes, faults, browsers, tutorials and whole products of cases are marked where
-they are. ``RANKSIEVE_TESTS=quick`` also tries fewer examples of each property.
+In `make test`, contracts of methods run for one method per kind of fit and loss, and the tests of
+``FOR_EVERY_METHOD`` for every method. Tests of processes, faults, browsers and tutorials, and large products
+of cases, are marked ``full`` in place. ``RANKSIEVE_TESTS=quick`` also tries fewer examples of each property.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ REPRESENTATIVES = {  # one per kind of fit and loss
     "stabilityselection",
 }
 FOR_EVERY_METHOD = {
-    "test_the_model_file_gives_the_same_scores",  # fit, save, load and score
-    "test_every_linear_method_tells_the_truth",  # fit, save and verify
-    "test_a_sound_ranker_or_a_sentence",
+    "test_the_model_file_has_the_same_scores",  # fit, save, load and score
+    "test_claims_of_every_linear_method_hold",  # fit, save and verify
+    "test_borderline_data_are_fitted_or_refused",
 }
 OTHERS = {*METHODS, *RANKERS} - REPRESENTATIVES
 full = pytest.mark.full
@@ -41,17 +41,17 @@ FEW = 30
 
 
 def examples(most: int) -> settings:
-    """How many examples of a property are tried; `make test` tries at most ``FEW``."""
+    """Settings with at most ``most`` examples of a property, in `make test` at most ``FEW``."""
     return settings(max_examples=min(most, FEW) if QUICK else most)
 
 
 def tiered(cases: Iterable, quick: Collection) -> list:
-    """Cases for ``parametrize``; those that are not among the quick ones are for `make test-full`."""
+    """Cases for ``parametrize``; cases not in ``quick`` are marked ``full``."""
     return [pytest.param(case, marks=() if case in quick else full) for case in cases]
 
 
 def is_about_another_method(item: pytest.Item) -> bool:
-    """Whether a case is about a method that another one represents."""
+    """Whether a case is about a method represented by another one in `make test`."""
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     names = {getattr(value, "__name__", str(value)).lower() for value in values}
     return item.originalname not in FOR_EVERY_METHOD and not names.isdisjoint(OTHERS)

@@ -1,4 +1,4 @@
-"""Every export target: an independent evaluator of the files gives the model's scores."""
+"""Every export target: an independent evaluator of the exported files computes the model's scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
 
 
 def documents(seed=0, n=300):
-    """Features as a shop has them: many scales, zeros, a date in seconds."""
+    """Features like those of a shop: different scales, zeros, a date in seconds."""
     rng = np.random.default_rng(seed)
     scores = rng.gamma(2.0, 4.0, (n, 2)) * (rng.random((n, 2)) < 0.8)
     price, clicks = rng.lognormal(3, 1, n), rng.poisson(30, n)
@@ -59,7 +59,7 @@ def model_of(weights, kind=None, intercept=0.0, missing="keep"):
 
 
 MODELS = {
-    f"{label}, {kind or 'as they are'}, intercept {intercept}": model_of(weights, kind, intercept)
+    f"{label}, {kind or 'not normalised'}, intercept {intercept}": model_of(weights, kind, intercept)
     for label, weights in WEIGHTS.items()
     for kind in (None, "z", "min_max")
     for intercept in (0.0, -2.5)
@@ -70,7 +70,7 @@ MODELS["scorecard"] = make_scorecard(model_of(WEIGHTS["negative"], "within_z"), 
 
 
 def engine_name(target, name, column):
-    """What the user of an engine would map our names to."""
+    """The engine's name for a feature, as a user would map it."""
     if target in VESPA:
         return f"attribute({name})"
     return str(column + 1) if target == "ranklib" else name
@@ -93,14 +93,14 @@ def evaluated(result, target, data):
     return READERS[target](place, columns)
 
 
-def told_shift(result):
-    """The constant between the engine's scores and ours, as the export says."""
-    told = re.findall(r"Scores are (\S+) higher|lack the constant (\S+),", " ".join(result.notes))
-    return sum(float(higher or 0) - float(lack or 0) for higher, lack in told)
+def reported_shift(result):
+    """The constant between the engine's scores and ours, from the notes of the export."""
+    shifts = re.findall(r"Scores are (\S+) higher|lack the constant (\S+),", " ".join(result.notes))
+    return sum(float(higher or 0) - float(lack or 0) for higher, lack in shifts)
 
 
 def unscaled(result, target, theirs):
-    """The engine's scores without what the export says it does to them beside the shift."""
+    """The engine's scores before the transformation described in the notes; the shift remains."""
     if target in SCRIPTS:
         return np.where(theirs < 1, 1 - 1 / np.minimum(theirs, 1), theirs - 1)
     divided = re.search(r"the model's divided by (\S+)[,:] ", " ".join(result.notes))
@@ -108,7 +108,7 @@ def unscaled(result, target, theirs):
 
 
 def tolerance(model, data, shift, target):
-    """k + 8 roundings of the largest sum on the way, in float32 or float64."""
+    """k + 8 roundings of the largest intermediate sum, in float32 or float64."""
     w, x = np.abs(model.weights), np.abs(data.X[:, [term.index for term in model.terms]])
     centre, scale = (0.0, 1.0) if model.normalisation is None else (
         np.abs(model.normalisation.centre), np.array(model.normalisation.scale)
@@ -118,10 +118,10 @@ def tolerance(model, data, shift, target):
 
 
 def check_parity(model, target, result, data):
-    ours, shift = model.predict(data), told_shift(result)
+    ours, shift = model.predict(data), reported_shift(result)
     theirs = unscaled(result, target, evaluated(result, target, data).astype(np.float64))
-    given = 1e-5 * abs(shift) if target in ("ranklib", *SUMS) else 0  # the note has six digits
-    allowed = tolerance(model, data, shift, target) + given
+    rounding = 1e-5 * abs(shift) if target in ("ranklib", *SUMS) else 0  # the note has six digits
+    allowed = tolerance(model, data, shift, target) + rounding
     assert (np.abs(theirs - ours - shift) <= allowed).all()
     order = np.argsort(-ours, kind="stable")
     assert (np.diff(theirs[order]) <= 2 * allowed.max()).all()
@@ -140,7 +140,7 @@ def test_every_target_has_a_reader():
         for j, label in enumerate(MODELS)
     ],
 )
-def test_scores_are_the_models(target, label, tmp_path):
+def test_scores_equal_the_models(target, label, tmp_path):
     result = exported(MODELS[label], target, tmp_path, sample=TEST)
     theirs = check_parity(MODELS[label], target, result, TEST)
     if target in LUCENE:
@@ -149,7 +149,7 @@ def test_scores_are_the_models(target, label, tmp_path):
 
 @pytest.mark.parametrize("label", [label for label in MODELS if "intercept" in label])
 @pytest.mark.parametrize("target", SUMS)
-def test_scores_are_the_models_where_weights_must_not_be_negative(target, label, tmp_path):
+def test_scores_equal_the_models_where_weights_must_not_be_negative(target, label, tmp_path):
     if label.startswith("positive"):
         check_parity(MODELS[label], target, exported(MODELS[label], target, tmp_path), TEST)
         return
@@ -159,7 +159,7 @@ def test_scores_are_the_models_where_weights_must_not_be_negative(target, label,
 
 
 def by_query(result, target, data):
-    """Scores of a search for each query."""
+    """Scores from one search per query."""
     scores = np.empty(data.n_docs)
     for query in np.unique(data.qid):
         rows = data.qid == query
@@ -168,13 +168,13 @@ def by_query(result, target, data):
 
 
 @pytest.mark.parametrize("target", BY_RANGE)
-def test_ranges_within_a_query_are_those_of_the_result_list(target, tmp_path):
+def test_ranges_within_a_query_are_computed_from_the_result_list(target, tmp_path):
     weights = [0.37, 0.11, 0.6, 0.013, 0.5, 0.0]
     if target == "vespa_global_phase":
         weights[1] = -0.11
     model = model_of(weights, "query_min_max", 0.25)
     theirs, ours = by_query(exported(model, target, tmp_path), target, TEST), model.predict(TEST)
-    # the processor of OpenSearch puts 0.001 where a scaled score is 0
+    # OpenSearch replaces a scaled score of 0 by 0.001
     floor = 0.0011 * sum(weights) if target == "opensearch_hybrid" else 0
     for query in np.unique(TEST.qid):
         rows = TEST.qid == query
@@ -183,7 +183,7 @@ def test_ranges_within_a_query_are_those_of_the_result_list(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", [target for target in BY_RANGE if target != "vespa_global_phase"])
-def test_what_a_sub_query_does_not_return_counts_as_its_least_score(target, tmp_path):
+def test_documents_missing_from_a_sub_query_get_its_lowest_score(target, tmp_path):
     holes = TEST.X.copy()
     holes[np.random.default_rng(0).random(holes.shape) < 0.2] = np.nan
     data = TEST.replace_features(holes)
@@ -194,7 +194,7 @@ def test_what_a_sub_query_does_not_return_counts_as_its_least_score(target, tmp_
 
 
 @pytest.mark.parametrize("kind", [None, "z", "within_z", "min_max"])
-def test_the_python_module_gives_every_bit_in_a_bare_interpreter(kind, tmp_path):
+def test_the_python_module_is_bit_identical_in_an_isolated_interpreter(kind, tmp_path):
     model = model_of(WEIGHTS["negative"], kind, -2.5)
     result = exported(model, "python", tmp_path)
     columns = {name: TEST.X[:, j].tolist() for j, name in enumerate(NAMES)}
@@ -205,7 +205,7 @@ def test_the_python_module_gives_every_bit_in_a_bare_interpreter(kind, tmp_path)
 
 
 @pytest.mark.parametrize("target", [target for target in EVERY_MODEL if target != "json"])
-def test_random_models_pass_as_well(target, tmp_path):
+def test_scores_of_random_models(target, tmp_path):
     rng = np.random.default_rng(3)
     for trial in range(1 if target == "python" else 12):
         weights = rng.normal(size=6) * (rng.random(6) < 0.7) / TRAIN.X.std(axis=0)
@@ -217,7 +217,7 @@ def test_random_models_pass_as_well(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", EXPORTS)
-def test_the_same_bytes_come_out_again(target, tmp_path):
+def test_exports_are_reproducible_byte_for_byte(target, tmp_path):
     def contents(place):
         place.mkdir()
         model = MODELS["negative, z, intercept -2.5"] if target in EVERY_MODEL else POSITIVE_BY_RANGE
@@ -228,7 +228,7 @@ def test_the_same_bytes_come_out_again(target, tmp_path):
 
 
 @pytest.mark.parametrize("target", EXPORTS)
-def test_numpy_numbers_come_out_as_plain_ones(target, tmp_path):
+def test_numpy_numbers_are_written_as_plain_numbers(target, tmp_path):
     def contents(place, text, whole, weight, number):
         terms = [Term(text(name), whole(j), weight(0.375 * (j + 1))) for j, name in enumerate(NAMES[:5])]
         about = {"parameters": {"radius": number(0.1)}, "certificate": {"gap": number(0.25)}}
@@ -250,7 +250,7 @@ def test_numpy_numbers_come_out_as_plain_ones(target, tmp_path):
 
 @pytest.mark.parametrize("target", ["onnx", "python", "qdrant", *SCRIPTS])
 @pytest.mark.parametrize("policy", ["zero", "column_mean"])
-def test_missing_values_are_filled_where_the_format_can(target, policy, tmp_path):
+def test_missing_values_are_filled_if_the_format_supports_it(target, policy, tmp_path):
     holes = TEST.X.copy()
     holes[np.random.default_rng(0).random(holes.shape) < 0.3] = np.nan
     data = TEST.replace_features(holes)
@@ -261,8 +261,8 @@ def test_missing_values_are_filled_where_the_format_can(target, policy, tmp_path
     np.testing.assert_allclose(theirs, model.predict(data), atol=tolerance(model, filled, 0, target).max())
 
 
-def test_float64_graphs_keep_all_digits(tmp_path):
-    model = MODELS["with a date, as they are, intercept -2.5"]
+def test_float64_graphs_have_full_precision(tmp_path):
+    model = MODELS["with a date, not normalised, intercept -2.5"]
     theirs = evaluated(exported(model, "onnx", tmp_path, dtype="float64"), "onnx", TEST)
     assert theirs.dtype == np.float64
     np.testing.assert_allclose(theirs, model.predict(TEST), rtol=1e-13)
@@ -280,7 +280,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
-def test_what_a_format_cannot_say_is_refused_and_nothing_written(target, case, tmp_path):
+def test_unsupported_models_are_refused_and_nothing_is_written(target, case, tmp_path):
     model, words = REFUSED[case]
     with refused_data() as info:
         exported(model, target, tmp_path)
@@ -295,7 +295,7 @@ def test_ranges_within_a_query_need_an_engine_that_sees_the_result_list(target, 
     assert "query_min_max" in info.value.reason
 
 
-def test_our_own_format_says_everything(tmp_path):
+def test_the_json_format_supports_every_model(tmp_path):
     for number, (model, _) in enumerate(REFUSED.values()):
         (file,) = export_model(model, "json", tmp_path / f"{number}.json").files
         assert load_model(file) == model
@@ -305,7 +305,7 @@ FILLING = ("json", "onnx", "python", "qdrant", *SCRIPTS)
 
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in FILLING])
-def test_engines_that_put_zero_are_told_the_means(target, tmp_path):
+def test_a_warning_about_engines_that_replace_missing_values_by_zero(target, tmp_path):
     kind = "query_min_max" if target == "opensearch_hybrid" else None
     model = model_of(WEIGHTS["positive"], kind, missing="column_mean")
     cure = "missing='(zero|query_min)'" if target in (*SUMS, "opensearch_hybrid") else "give each "
@@ -340,7 +340,7 @@ def test_bad_model_names_are_refused(target, tmp_path):
 
 @pytest.mark.letor
 @pytest.mark.parametrize("kind", ["none", "z", "min_max"])
-def test_a_model_of_mq2008_passes_for_all_rows(kind, letor_root, tmp_path):
+def test_scores_of_an_mq2008_model_on_all_rows(kind, letor_root, tmp_path):
     fold = load_letor_folds("MQ2008", root=letor_root)[0]
     model = SparseRanker(normalise=kind).fit(fold.train, valid=fold.valid).to_model()
     assert len(model.terms) > 3

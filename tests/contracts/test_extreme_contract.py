@@ -1,4 +1,4 @@
-"""Every method at the ends of what data can be: a ranker that keeps its promises, or one clear sentence."""
+"""Every method on extreme data: a valid ranker, or an error of one clear sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.extremes.judging import judge
 every_method = pytest.mark.parametrize("method", METHODS)
 pytestmark = pytest.mark.filterwarnings("ignore::ranksieve.prepare.scaling.ScaleWarning")
 
-REFUSED = [  # by every method, with this word
+REFUSED = [  # by every method, with this text
     ({"features": "1e+160"}, "largest allowed is 1e+30"),
     ({"features": "1e-160"}, "at least 1e-30"),
     ({"features": "one 1e+160", "parameters": {"normalise": "z"}}, "feature f1 has values as large as"),
@@ -33,7 +33,7 @@ FITTED = [  # by every method
     {"shape": "some queries of one document", "query_weight": "some 1e+28"},
     {"shape": "one query", "kind": "CSR", "ids": "uuid"},
 ]
-EITHER = [  # a sentence or a ranker
+EITHER = [  # fitted or refused
     {"shape": "one document"},
     {"features": "constant"},
     {"labels": "negative"},
@@ -46,7 +46,7 @@ def words(case):
 
 
 @every_method
-def test_what_no_ranker_can_learn_from_is_refused(method):
+def test_unusable_data_are_refused(method):
     for case, word in REFUSED:
         outcome = judge(Case(method, **case))
         assert (outcome.what, word in outcome.words) == ("refused", True), outcome
@@ -54,22 +54,22 @@ def test_what_no_ranker_can_learn_from_is_refused(method):
 
 @every_method
 @pytest.mark.parametrize("case", FITTED, ids=words)
-def test_what_a_ranker_can_learn_from_gives_a_sound_ranker(method, case):
+def test_extreme_but_usable_data_give_a_valid_ranker(method, case):
     outcome = judge(Case(method, **case))
     assert outcome.what == "fitted", outcome
 
 
 @every_method
 @pytest.mark.parametrize("case", EITHER, ids=words)
-def test_a_sound_ranker_or_a_sentence(method, case):
+def test_borderline_data_are_fitted_or_refused(method, case):
     outcome = judge(Case(method, **case))
     assert outcome.what in ("fitted", "refused"), outcome
 
 
 @every_method
 @pytest.mark.parametrize("exponent", [-90, 90])
-def test_normalised_features_have_no_units(method, exponent):
-    """Factors that are powers of two are exact, so that the scores have the same bits."""
+def test_normalised_features_do_not_depend_on_units(method, exponent):
+    """Scaling by powers of two is exact, so the scores are bit-identical."""
     case = Case(method, parameters={"normalise": "z"})
     plain = case.data()
     scaled = plain.replace_features(plain.X * 2.0**exponent)

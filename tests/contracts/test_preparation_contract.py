@@ -1,4 +1,4 @@
-"""Every ranker and selector prepares features as its parameters ``normalise`` and ``missing`` say."""
+"""Every ranker and selector prepares features according to its parameters ``normalise`` and ``missing``."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ TRAIN, TEST = with_holes(31, 14), with_holes(32, 8)
 
 def ranker(name, **parameters):
     kind = RANKERS[name]
-    wanted = {key: value for key, value in SMALL.items() if key in kind().get_params(deep=False)}
-    return kind(**wanted, **of_size(kind, 3), **FEW_POINTS.get(name, {}), **parameters)
+    parameters_of_kind = {key: value for key, value in SMALL.items() if key in kind().get_params(deep=False)}
+    return kind(**parameters_of_kind, **of_size(kind, 3), **FEW_POINTS.get(name, {}), **parameters)
 
 
 @pytest.fixture(params=RANKERS, scope="module")
@@ -67,13 +67,13 @@ def within_queries(name):
     return ranker(name, normalise="query_z", missing="query_min").fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
 
 
-def test_a_clone_keeps_both(fitted):
+def test_a_clone_keeps_both_parameters(fitted):
     again = clone(fitted)
     assert (again.normalise, again.missing) == ("z", "zero")
     np.testing.assert_array_equal(again.fit(TRAIN).predict(TEST), fitted.predict(TEST))
 
 
-def test_what_was_learned_can_be_read_and_not_set(fitted):
+def test_fitted_preparation_is_read_only(fitted):
     learned = Preparation.learn(TRAIN, "z", "zero")
     assert fitted.preparation_ == learned
     assert (fitted.normalisation_, fitted.missing_) == (learned.normalisation, learned.missing)
@@ -81,7 +81,7 @@ def test_what_was_learned_can_be_read_and_not_set(fitted):
         fitted.normalisation_ = learned.normalisation
 
 
-def test_the_same_as_preparing_by_hand(name, fitted):
+def test_equals_preparation_by_hand(name, fitted):
     filled = np.nan_to_num(TRAIN.X)
     mean, deviation = filled.mean(axis=0), filled.std(axis=0)
 
@@ -92,16 +92,16 @@ def test_the_same_as_preparing_by_hand(name, fitted):
     np.testing.assert_allclose(fitted.predict(TEST), by_hand.predict(prepared(TEST)), rtol=1e-6, atol=1e-8)
 
 
-def test_it_makes_a_difference(name, fitted):
+def test_normalisation_changes_the_scores(name, fitted):
     filled = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
-    told = pytest.warns(ScaleWarning) if RANKERS[name]().can("scale") else nullcontext()
-    with told:
+    context = pytest.warns(ScaleWarning) if RANKERS[name]().can("scale") else nullcontext()
+    with context:
         other = ranker(name, normalise="none", missing="zero").fit(filled)
-    if name not in ("RankBoost", "LambdaMART"):  # thresholds do not care about scales
+    if name not in ("RankBoost", "LambdaMART"):  # thresholds do not depend on scales
         assert not np.allclose(fitted.predict(TEST), other.predict(TEST))
 
 
-def test_a_dataset_an_array_and_a_frame_give_the_same(name, fitted):
+def test_dataset_array_and_frame_give_the_same_scores(name, fitted):
     frame, test = (pd.DataFrame(data.X, columns=list(data.feature_names)) for data in (TRAIN, TEST))
     expected = fitted.predict(TEST)
     for X, unseen in ((TRAIN.X, TEST.X), (frame, test)):
@@ -109,7 +109,7 @@ def test_a_dataset_an_array_and_a_frame_give_the_same(name, fitted):
         np.testing.assert_array_equal(again.predict(unseen), expected)
 
 
-def test_a_sparse_matrix_gives_nearly_the_same(name, fitted):
+def test_a_sparse_matrix_gives_nearly_the_same_scores(name, fitted):
     X, unseen = sp.csr_array(TRAIN.X), sp.csr_array(TEST.X)
     again = ranker(name, normalise="z", missing="zero").fit(X, TRAIN.y, qid=TRAIN.qid)
     if fitted.can("linear"):
@@ -117,7 +117,7 @@ def test_a_sparse_matrix_gives_nearly_the_same(name, fitted):
     np.testing.assert_allclose(again.predict(unseen), again.predict(unseen.toarray()), rtol=1e-9, atol=1e-9)
 
 
-def test_the_model_file_gives_the_same_scores(fitted, tmp_path):
+def test_the_model_file_has_the_same_scores(fitted, tmp_path):
     fitted.to_model().save(tmp_path / "model.json")
     model = read_model(tmp_path / "model.json")
     np.testing.assert_array_equal(model.predict(TEST), fitted.predict(TEST))
@@ -138,7 +138,7 @@ def test_within_queries_the_order_of_the_rows_does_not_matter(within_queries):
     np.testing.assert_allclose(scores, within_queries.predict(TEST)[rows], rtol=1e-9, atol=1e-12)
 
 
-def test_holes_are_refused_on_demand(name, fitted):
+def test_missing_values_are_refused_if_requested(name, fitted):
     strict = ranker(name, normalise="z", missing="error")
     with refused_data() as info:
         strict.fit(TRAIN)
@@ -154,16 +154,16 @@ def test_holes_are_refused_on_demand(name, fitted):
     assert f"feature signal_{used} of row 0" in info.value.reason
 
 
-def test_by_default_holes_get_the_mean_with_a_word(name):
-    with pytest.warns(UserWarning, match=r"6 of 6 features have missing values \(signal_\d in") as told:
+def test_by_default_missing_values_get_the_mean_with_a_warning(name):
+    with pytest.warns(UserWarning, match=r"6 of 6 features have missing values \(signal_\d in") as record:
         default = ranker(name, normalise="z").fit(TRAIN)
-    assert len(told) == 1
+    assert len(record) == 1
     assert default.missing_.policy == "column_mean"
     silent = ranker(name, normalise="z", missing="column_mean").fit(TRAIN)
     np.testing.assert_array_equal(default.predict(TEST), silent.predict(TEST))
 
 
-def test_complete_data_teach_no_fills(name):
+def test_complete_training_data_learn_no_fills(name):
     complete = TRAIN.replace_features(np.nan_to_num(TRAIN.X))
     default = ranker(name, normalise="z").fit(complete)
     strict = ranker(name, normalise="z", missing="error").fit(complete)
@@ -174,27 +174,27 @@ def test_complete_data_teach_no_fills(name):
         assert "is missing" in info.value.reason
 
 
-def test_missing_is_a_feature_of_its_own(name, tmp_path):
-    wanted = ranker(name, normalise="within_z", missing="indicator")
+def test_indicator_adds_features_for_missing_values(name, tmp_path):
+    fitted = ranker(name, normalise="within_z", missing="indicator")
     if name in SELECTORS:
         with refused_parameter("missing", "indicator"):
-            wanted.fit(TRAIN)
+            fitted.fit(TRAIN)
         return
-    wanted.fit(TRAIN)
+    fitted.fit(TRAIN)
     sources = {f"{feature} is missing": feature for feature in TRAIN.feature_names}
-    assert wanted.missing_.indicators == sources
+    assert fitted.missing_.indicators == sources
     marked = np.hstack([TRAIN.X, np.isnan(TRAIN.X)])
     by_hand = ranker(name, normalise="within_z", missing="column_mean")
     by_hand.fit(TRAIN.replace_features(marked, [*TRAIN.feature_names, *sources]))
-    scores = wanted.predict(TEST)
+    scores = fitted.predict(TEST)
     unseen = TEST.replace_features(np.hstack([TEST.X, np.isnan(TEST.X)]), [*TEST.feature_names, *sources])
     np.testing.assert_array_equal(scores, by_hand.predict(unseen))
     frame = pd.DataFrame(TEST.X, columns=list(TEST.feature_names))
-    np.testing.assert_array_equal(scores, wanted.predict(frame))
+    np.testing.assert_array_equal(scores, fitted.predict(frame))
     sparse = TEST.replace_features(sp.csr_array(TEST.X))
-    np.testing.assert_allclose(scores, wanted.predict(sparse), rtol=1e-12, atol=1e-12)
-    if wanted.can("linear"):
-        model = wanted.to_model()
+    np.testing.assert_allclose(scores, fitted.predict(sparse), rtol=1e-12, atol=1e-12)
+    if fitted.can("linear"):
+        model = fitted.to_model()
         model.save(tmp_path / "model.json")
         np.testing.assert_array_equal(read_model(tmp_path / "model.json").predict(TEST), scores)
         np.testing.assert_allclose(model.without_indicators().predict(TEST), scores, rtol=1e-9, atol=1e-9)
@@ -202,7 +202,7 @@ def test_missing_is_a_feature_of_its_own(name, tmp_path):
 
 @pytest.mark.parametrize("name", SELECTORS)
 @pytest.mark.parametrize(("parameter", "value"), [("normalise", "z"), ("missing", "zero")])
-def test_a_selector_prepares_for_its_base(name, parameter, value):
+def test_the_base_of_a_selector_must_not_prepare_features(name, parameter, value):
     base = rs.RankSVM(**{parameter: value})
     with refused_parameter("base", base) as info:
         ranker(name, base=base).fit(random_dataset())

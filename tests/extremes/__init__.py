@@ -1,1 +1,1 @@
-"""Extreme fits: random data, weights and parameters at the ends of what numbers can be."""
+"""Extreme fits: random data, weights and parameters near the limits of floating-point numbers."""

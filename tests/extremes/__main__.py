@@ -1,7 +1,7 @@
 """Fit every method to extreme data, thousands of times: ``python -m tests.extremes --fits 5000 --seed 7``.
 
-Each fit runs in a process that is ended if it takes too long. Faults are printed with the case that repeats
-them; the exit code is 1 if there are any.
+Each fit runs in a subprocess with a time limit. Faults are printed with the case that reproduces them; the
+exit code is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.extremes.judges import Judges
 
 def main() -> int:
     options = _options()
-    say(f"seed {options.seed}, {options.fits} fits from number {options.first} on")
+    print_line(f"seed {options.seed}, {options.fits} fits, first number {options.first}")
     counts, faults, started = Counter(), Counter(), time.monotonic()
     with Judges(options.seed) as judges:
         for number in range(options.first, options.first + options.fits):
@@ -26,15 +26,15 @@ def main() -> int:
             counts[outcome.what] += 1
             if outcome.what == "fault" or options.all:
                 case = draw(options.seed, number, options.methods)
-                say(f"{number}: {case}\n    {outcome.what}: {outcome.words}")
+                print_line(f"{number}: {case}\n    {outcome.what}: {outcome.words}")
                 faults[case.method] += outcome.what == "fault"
-    told = ", ".join(f"{counts[what]} {what}" for what in ("fitted", "refused", "fault"))
-    say(f"{told} in {time.monotonic() - started:.0f} s; faults by method: {dict(+faults)}")
+    summary = ", ".join(f"{counts[what]} {what}" for what in ("fitted", "refused", "fault"))
+    print_line(f"{summary} in {time.monotonic() - started:.0f} s; faults by method: {dict(+faults)}")
     return 1 if counts["fault"] else 0
 
 
-def say(words: str) -> None:
-    sys.stdout.write(words + "\n")
+def print_line(text: str) -> None:
+    sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""One extreme fit: what is extreme in it, and the ranker and data that follow from that."""
+"""One extreme fit: a method, its parameters and the description of its data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NUMBERS = (1e-308, 1e-28, 1e-17, 1e-8, 1e-4, 1e4, 1e8, 1e17, 1e28, 1e308)
 
 @dataclass(frozen=True)
 class Case:
-    """A method by name, its parameters, and by name what its data are like (:mod:`tests.extremes.data`)."""
+    """A method, its parameters, and the properties of its data by name (:mod:`tests.extremes.data`)."""
 
     method: str
     shape: str = "plain"
@@ -48,14 +48,13 @@ class Case:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        usual = Case(self.method)
-        told = [f"{name}={value!r}" for name, value in vars(self).items() if value != getattr(usual, name)]
-        return (
-            f"Case({', '.join([repr(self.method), *(one for one in told if not one.startswith('method='))])})"
-        )
+        default = Case(self.method)
+        changed = [name for name, value in vars(self).items() if value != getattr(default, name)]
+        parts = [f"{name}={getattr(self, name)!r}" for name in changed if name != "method"]
+        return f"Case({', '.join([repr(self.method), *parts])})"
 
     def ranker(self):
-        """With small budgets, unless the parameters say otherwise."""
+        """The ranker with small limits, unless the parameters set them."""
         method = METHODS[self.method]
         small = {name: value for name, value in SMALL.items() if name in method.parameters}
         if self.shape == "one feature":
@@ -83,27 +82,27 @@ class Case:
 
 
 def draw(seed, number, methods=tuple(METHODS)):
-    """The case of this number: a method, and about two things that are extreme."""
+    """Case ``number``: a method with about two extreme properties."""
     rng = np.random.default_rng([seed, number])
     method = methods[number % len(methods)]
 
-    def drawn(table, usual, share):
+    def choose(table, usual, share):
         return str(rng.choice([*table])) if rng.random() < share else usual
 
-    chosen = {
-        name: drawn(table, "plain", 0.55 if name == "features" else 0.2) for name, table in TABLES.items()
+    properties = {
+        name: choose(table, "plain", 0.55 if name == "features" else 0.2) for name, table in TABLES.items()
     }
-    weighs = {"query_weight": drawn(WEIGHTS, "none", 0.2)}
+    weights = {"query_weight": choose(WEIGHTS, "none", 0.2)}
     if METHODS[method].can("document_weight"):
-        weighs["document_weight"] = drawn(WEIGHTS, "none", 0.1)
-    return Case(method, **chosen, **weighs, parameters=_parameters(rng, method))
+        weights["document_weight"] = choose(WEIGHTS, "none", 0.1)
+    return Case(method, **properties, **weights, parameters=_parameters(rng, method))
 
 
 def _parameters(rng, method):
-    known, given = METHODS[method].parameters, {}
+    allowed, parameters = METHODS[method].parameters, {}
     if rng.random() < 0.4:
-        given["normalise"] = str(rng.choice(NORMALISE_KINDS))
-    numbers = [name for name in (*STRENGTHS, *TOLERANCES) if name in known]
+        parameters["normalise"] = str(rng.choice(NORMALISE_KINDS))
+    numbers = [name for name in (*STRENGTHS, *TOLERANCES) if name in allowed]
     if numbers and rng.random() < 0.3:
-        given[str(rng.choice(numbers))] = float(rng.choice(NUMBERS))
-    return given
+        parameters[str(rng.choice(numbers))] = float(rng.choice(NUMBERS))
+    return parameters

@@ -1,4 +1,4 @@
-"""The ends of what data can be: shapes, scales, labels, query ids, kinds of arrays, weights; by name."""
+"""Extreme data by name: shapes, scales, labels, query ids, kinds of arrays, weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPES = {  # documents per query, and features
 
 
 def labels_of(signal, levels):
-    """Each document's place among so many labels, by its signal."""
+    """Labels by quantiles of the signal."""
     return levels[np.digitize(signal, np.quantile(signal, np.linspace(0, 1, len(levels) + 1)[1:-1]))]
 
 
@@ -50,7 +50,7 @@ def mixed(least, largest):
 
 
 def one_column(change):
-    """The first column changed, the others as they are."""
+    """Change the first column only."""
 
     def changed(rng, X):
         X = X.copy()

@@ -1,4 +1,4 @@
-"""A process that judges extreme fits, and that is ended if one takes too long."""
+"""A subprocess that checks extreme fits, with a time limit per fit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import multiprocessing
 from tests.extremes.cases import draw
 from tests.extremes.judging import Outcome, judge
 
-MOST_SECONDS = 60.0  # of one fit, the first of which compiles
+MOST_SECONDS = 60.0  # per fit; the first one compiles
 
 
 class Judges:
-    """A process that judges cases, replaced if it does not answer in time."""
+    """A subprocess that checks cases, restarted if it does not answer in time."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -1,4 +1,4 @@
-"""What came of an extreme fit: a ranker that keeps its promises, one clear sentence, or a fault."""
+"""Outcome of an extreme fit: a valid ranker, an error of one clear sentence, or a fault."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LONGEST = 600  # characters of a sentence
 
 @dataclass(frozen=True)
 class Outcome:
-    """``what`` is "fitted", "refused" or "fault"; ``words`` tell more."""
+    """``what`` is "fitted", "refused" or "fault"; ``words`` are the details."""
 
     what: str
     words: str = ""
 
 
 def judge(case) -> Outcome:
-    """Fit, and check all that is promised of a fit."""
+    """Fit, and check the guarantees of a fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         for leak in (RuntimeWarning, DeprecationWarning, FutureWarning):
@@ -49,31 +49,31 @@ def shown(ranker):
 
 
 def refusal(error) -> Outcome:
-    """A sentence of ours, raised on purpose, or a fault."""
-    words, where = str(error), traceback.extract_tb(error.__traceback__)[-1]
-    meant = linecache.getline(where.filename, where.lineno).strip().startswith("raise")
-    ours = "ranksieve" in where.filename or "sklearn/utils/validation" in where.filename
+    """ "refused" if the error was raised on purpose by this package, else "fault"."""
+    message, where = str(error), traceback.extract_tb(error.__traceback__)[-1]
+    raised_on_purpose = linecache.getline(where.filename, where.lineno).strip().startswith("raise")
+    from_package = "ranksieve" in where.filename or "sklearn/utils/validation" in where.filename
     kind = type(error) in (ValueError, DataError, ParameterError)
-    if kind and meant and ours and 10 < len(words) < LONGEST:
-        return Outcome("refused", words)
+    if kind and raised_on_purpose and from_package and 10 < len(message) < LONGEST:
+        return Outcome("refused", message)
     frames = [f"{Path(f.filename).name}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-6:]]
-    return Outcome("fault", f"{type(error).__name__}: {words} ({' > '.join(frames)})")
+    return Outcome("fault", f"{type(error).__name__}: {message} ({' > '.join(frames)})")
 
 
 def faults_of(ranker, data, weight):
-    """What a fitted ranker does not keep of its promises."""
+    """Violated guarantees of a fitted ranker."""
     scores = ranker.predict(data)
     if not np.isfinite(scores).all():
         yield "scores are not finite"
         return
     if not np.array_equal(pickle.loads(pickle.dumps(ranker)).predict(data), scores):
-        yield "a pickled ranker scores otherwise"
+        yield "a pickled ranker has other scores"
     model = ranker.to_model()
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.json")
         again = read_model(Path(folder) / "model.json")
     if not np.array_equal(again.predict(data), scores):
-        yield "the model file scores otherwise"
+        yield "the model file has other scores"
     if not all(
         0 <= value <= 1
         for value in evaluate(scores, data, ["ndcg@5", "map"], profile="standard").mean.values()

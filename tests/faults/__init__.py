@@ -1,1 +1,1 @@
-"""Commands that are killed at random moments: what they leave, and whether the next run makes it good."""
+"""Commands killed at random moments: remaining files, and recovery by the next run."""

@@ -1,4 +1,4 @@
-"""The commands that are killed: what each reads and writes, and what must be equal in two runs of it."""
+"""The commands to kill: their inputs and outputs, and the content that must be equal in two runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ranksieve.io.folds import deal_folds
 
 INPUTS = Path("..") / "inputs"
 QUICK = ("--set", "n_alphas=10", "--set", "cv=2")
-TIMES = {"seconds", "fit_seconds", "grid_seconds"}  # what differs from run to run
-LOCKS = ".Fold"  # the journals' locks stay
+TIMES = {"seconds", "fit_seconds", "grid_seconds"}  # keys of values that differ between runs
+LOCKS = ".Fold"  # lock files of journals are never deleted
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command, run in a folder of its own beside ``inputs``, and its outputs there."""
+    """A command and its outputs; it runs in a sibling folder of ``inputs``."""
 
     name: str
     arguments: tuple[str, ...]
@@ -28,7 +28,7 @@ class Job:
     resumes: bool = False
 
     def put_old(self, folder: Path) -> None:
-        """Something that each output replaces."""
+        """Write an old version of each output."""
         for output in self.outputs:
             if output.endswith(".ranksieve"):
                 shutil.copytree(folder.parent / "inputs" / "old.ranksieve", folder / output)
@@ -75,7 +75,7 @@ JOBS = (
 
 
 def make_inputs(folder: Path) -> None:
-    """The data, the model and the results that the jobs read."""
+    """Write the data, the model and the results that the jobs read."""
     folder.mkdir()
     data = rs.make_ranking(n_queries=30, n_features=12, n_informative=3, random_state=1)
     for name, part in zip(("train", "vali", "test"), split_queries(data, 0), strict=True):
@@ -89,7 +89,7 @@ def make_inputs(folder: Path) -> None:
 
 
 def content(path: Path) -> object:
-    """What must be equal in two runs: bytes, but JSON without its times, and of a folder all of its files."""
+    """Content that must be equal in two runs: bytes, JSON without times, or all files of a folder."""
     if path.is_dir():
         files = [file for file in sorted(path.rglob("*")) if file.is_file()]
         return {str(f.relative_to(path)): content(f) for f in files if not f.name.startswith(LOCKS)}

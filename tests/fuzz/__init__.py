@@ -1,1 +1,1 @@
-"""Hostile inputs for every reader: ``python -m tests.fuzz`` draws them at random, the tests a fixed part."""
+"""Hostile inputs for every reader: ``python -m tests.fuzz`` tries random ones, the tests a fixed sample."""

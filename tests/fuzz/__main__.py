@@ -1,4 +1,4 @@
-"""``make fuzz``: hostile inputs at random for every target, each target in a process of its own."""
+"""``make fuzz``: random hostile inputs for every target, each target in its own process."""
 
 from __future__ import annotations
 
@@ -21,34 +21,32 @@ FOREVER = 10**9
 
 
 def main() -> int:
-    """Run what the command line asks for; the exit code is 1 if anything was found."""
-    asked = _arguments()
-    names = asked.target or list(TARGETS)
-    sys.stdout.write(f"seed {asked.seed}\n")
-    found = 0
+    """Run the targets of the command line; the exit code is 1 if anything was found."""
+    options = _arguments()
+    names = options.target or list(TARGETS)
+    sys.stdout.write(f"seed {options.seed}\n")
+    n_finds = 0
     for name in names:
-        count, seconds = _count(name, asked), _seconds(name, asked, len(names))
+        count, seconds = _count(name, options), _seconds(name, options, len(names))
         began = time.monotonic()
-        result = _in_child(name, asked.seed, asked.first, count, seconds)
-        taken = time.monotonic() - began
+        result = _in_child(name, options.seed, options.first, count, seconds)
+        seconds_taken = time.monotonic() - began
         sys.stdout.write(
             f"{name}: {result['tries']} inputs, {result['accepted']} accepted, {len(result['finds'])} finds, "
-            f"{taken:.0f} s\n"
+            f"{seconds_taken:.0f} s\n"
         )
         for find in _distinct(result["finds"]):
-            again = (
-                f"python -m tests.fuzz --seed {asked.seed} --target {name} --first {find['number']} --count 1"
-            )
-            sys.stdout.write(f"  {find['fault']}\n    {find['shown']}\n    {again}\n")
+            again = f"--seed {options.seed} --target {name} --first {find['number']} --count 1"
+            sys.stdout.write(f"  {find['fault']}\n    {find['shown']}\n    python -m tests.fuzz {again}\n")
         sys.stdout.flush()
-        found += len(result["finds"])
-    return int(found > 0)
+        n_finds += len(result["finds"])
+    return int(n_finds > 0)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
-    parser.add_argument("--minutes", type=float, help="stop after so long; half of it for LETOR text")
+    parser.add_argument("--minutes", type=float, help="time limit; half of it for LETOR text")
     parser.add_argument("--letor", type=int, default=1_000_000, help="LETOR texts")
     parser.add_argument("--others", type=int, default=250_000, help="inputs of all other targets")
     parser.add_argument(
@@ -60,34 +58,34 @@ def _arguments() -> argparse.Namespace:
 
 
 def _distinct(finds: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first find of each kind, told by how its fault begins, without numbers and folders."""
+    """The first find of each kind; the kind is the start of the fault without numbers and folders."""
     kinds = {re.sub(r"\d+|ranksieve-fuzz-\w+", "", find["fault"])[:120]: find for find in reversed(finds)}
     return list(kinds.values())
 
 
-def _count(name: str, asked: argparse.Namespace) -> int:
-    if asked.count is not None:
-        return int(asked.count)
+def _count(name: str, options: argparse.Namespace) -> int:
+    if options.count is not None:
+        return int(options.count)
     if name == LETOR:
-        return int(asked.letor)
+        return int(options.letor)
     shares = sum(target.share for other, target in TARGETS.items() if other != LETOR)
-    return max(1, round(asked.others * TARGETS[name].share / shares))
+    return max(1, round(options.others * TARGETS[name].share / shares))
 
 
-def _seconds(name: str, asked: argparse.Namespace, n_targets: int) -> float:
-    if asked.minutes is None:
+def _seconds(name: str, options: argparse.Namespace, n_targets: int) -> float:
+    if options.minutes is None:
         return FOREVER
-    whole = 60 * asked.minutes
+    total = 60 * options.minutes
     if n_targets == 1:
-        return whole
-    return whole / 2 if name == LETOR else whole / 2 / (n_targets - 1)
+        return total
+    return total / 2 if name == LETOR else total / 2 / (n_targets - 1)
 
 
 def _in_child(name: str, seed: int, first: int, count: int, seconds: float) -> dict[str, Any]:
-    """What a process of its own finds; one that dies is a find, too."""
+    """Finds of a subprocess; a crash of the subprocess is also a find."""
     base = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="ranksieve-fuzz-", dir=base))
-    words = [name, str(seed), str(first), str(count), str(seconds), str(folder)]
+    arguments = [name, str(seed), str(first), str(count), str(seconds), str(folder)]
     settings = os.environ | {
         "RANKSIEVE_FUZZ_FOLDER": str(folder),
         "OMP_NUM_THREADS": "1",
@@ -97,7 +95,7 @@ def _in_child(name: str, seed: int, first: int, count: int, seconds: float) -> d
         settings |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder / "compiled")}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.fuzz.child", *words],
+            [sys.executable, "-m", "tests.fuzz.child", *arguments],
             env=settings, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode == 0:

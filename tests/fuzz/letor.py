@@ -1,4 +1,4 @@
-"""LETOR text: the quick reader against the slow one, and what is accepted written and read again."""
+"""LETOR text: the fast reader against the slow one, and round trips of accepted texts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NUMBERS = [
 ]  # fmt: skip
 QUERIES = ["1", "2", "10", "-3", "q7", "007", "ö", "9223372036854775808", "qid:4"]
 COMMENTS = ["", "", " docid = GX-1 inc = 0.5", "doc7", " DOCID=a b", " docid =", "é\t x", " adocid = 3"]
-LONGEST = 400  # letters of a sentence
+LONGEST = 400  # characters of a message
 LONG_INDEX = re.compile(rb"[0-9]{4,}:")
 
 
 class Case(NamedTuple):
-    """A text and how it is read."""
+    """A text and the options of reading it."""
 
     content: bytes
     n_features: int | None
@@ -43,13 +43,13 @@ class Case(NamedTuple):
 
 
 def letor_case(rng: Random) -> Case:
-    """A small LETOR text, made hostile."""
+    """A small mutated LETOR text."""
     text = _text(rng)
     content = mutated(rng, text, [_text(rng)])
     if rng.random() < 0.02:
         content = zipped(rng, content)
     n_features = rng.choice((None, None, None, 3, 50))
-    if LONG_INDEX.search(content) and n_features is None:  # so wide that one text would take seconds
+    if LONG_INDEX.search(content) and n_features is None:  # so wide that reading would take seconds
         n_features = 1000
     return Case(
         content,
@@ -63,23 +63,23 @@ def letor_case(rng: Random) -> Case:
 
 
 def check_letor(case: Case) -> bool:
-    """Whether the text is accepted; an AssertionError if the readers differ or it does not come back."""
+    """Whether the text is accepted; AssertionError if the readers or a round trip differ."""
     expected = reason = None
     try:
         expected = slow_read(case.content, case.n_features, case.single, case.refuse_missing)
     except Refused as why:
         reason = str(why)
-    found, said = _outcome(_read, case.content, case)
-    assert (found is None) == (expected is None), f"{said or 'accepted'}; by the grammar: {reason}"
-    if found is None or expected is None:
+    data, message = _outcome(_read, case.content, case)
+    assert (data is None) == (expected is None), f"{message or 'accepted'}; by the grammar: {reason}"
+    if data is None or expected is None:
         if case.streamed:
             _check_stream(case, None)
         return False
-    _compare(found, expected)
-    again = _read(b"".join(bytes(piece) for piece in letor_lines(found)), case, found.n_features)
+    _compare(data, expected)
+    again = _read(b"".join(bytes(piece) for piece in letor_lines(data)), case, data.n_features)
     _compare(again, expected)
     if case.streamed:
-        _check_stream(case, found)
+        _check_stream(case, data)
     return True
 
 
@@ -97,14 +97,14 @@ def _text(rng: Random) -> bytes:
     return "\n".join(lines).encode() + (b"\n" if rng.random() < 0.8 else b"")
 
 
-def _given(content: bytes) -> None:
+def _set_stdin(content: bytes) -> None:
     sys.stdin = SimpleNamespace(buffer=io.BytesIO(content))  # type: ignore[assignment]
 
 
 def _read(content: bytes, case: Case, width: int | None = None) -> Dataset:
     options: dict[str, Any] = {"sparse": case.sparse, "dtype": np.float32 if case.single else np.float64}
     before = sys.stdin
-    _given(content)
+    _set_stdin(content)
     try:
         return read_letor(
             "-",
@@ -117,50 +117,50 @@ def _read(content: bytes, case: Case, width: int | None = None) -> Dataset:
         sys.stdin = before
 
 
-def _outcome(read: Callable[..., Any], *given: Any) -> tuple[Any, str]:
-    """What is read, or None and the sentence of the refusal."""
+def _outcome(read: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
+    """(data, "") or (None, message of the refusal)."""
     try:
-        return read(*given), ""
+        return read(*arguments), ""
     except DataError as error:
-        said = str(error)
-        if error.file != "standard input" or len(said) >= LONGEST or "\n" in said:
+        message = str(error)
+        if error.file != "standard input" or len(message) >= LONGEST or "\n" in message:
             raise
-        return None, said
+        return None, message
 
 
-def _compare(found: Dataset, expected: Documents) -> None:
-    assert np.array_equal(_bits(found.y), _bits(np.array(expected.labels))), "labels"
-    assert found.qid.tolist() == expected.queries, "query ids"
-    if isinstance(found.X, np.ndarray):
-        dense = np.zeros(found.X.shape, dtype=found.X.dtype)
+def _compare(data: Dataset, expected: Documents) -> None:
+    assert np.array_equal(_bits(data.y), _bits(np.array(expected.labels))), "labels"
+    assert data.qid.tolist() == expected.queries, "query ids"
+    if isinstance(data.X, np.ndarray):
+        dense = np.zeros(data.X.shape, dtype=data.X.dtype)
         for i, row in enumerate(expected.rows):
             for j, value in row.items():
                 dense[i, j - 1] = value
-        assert np.array_equal(_bits(found.X), _bits(dense)), "features"
+        assert np.array_equal(_bits(data.X), _bits(dense)), "features"
     else:
-        assert np.diff(found.X.indptr).tolist() == [len(row) for row in expected.rows], "rows"
-        assert found.X.indices.tolist() == [j - 1 for row in expected.rows for j in row], "indices"
-        values = np.array([v for row in expected.rows for v in row.values()], dtype=found.X.dtype)
-        assert np.array_equal(_bits(found.X.data), _bits(values)), "values"
+        assert np.diff(data.X.indptr).tolist() == [len(row) for row in expected.rows], "rows"
+        assert data.X.indices.tolist() == [j - 1 for row in expected.rows for j in row], "indices"
+        values = np.array([v for row in expected.rows for v in row.values()], dtype=data.X.dtype)
+        assert np.array_equal(_bits(data.X.data), _bits(values)), "values"
     for name in ("comments", "doc_ids"):
-        column, wanted = getattr(found, name), getattr(expected, name)
-        assert (column is None) == (wanted is None), name
-        assert column is None or [column.raw(row) for row in range(len(column))] == wanted, name
+        column, texts = getattr(data, name), getattr(expected, name)
+        assert (column is None) == (texts is None), name
+        assert column is None or [column.raw(row) for row in range(len(column))] == texts, name
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
-    """The bits of numbers; all that are missing have the same."""
-    whole = np.ascontiguousarray(values).view(np.int32 if values.dtype == np.float32 else np.int64)
-    return np.where(np.isnan(values), -1, whole)
+    """The bits of numbers, with the same value for all NaNs."""
+    bits = np.ascontiguousarray(values).view(np.int32 if values.dtype == np.float32 else np.int64)
+    return np.where(np.isnan(values), -1, bits)
 
 
 def _check_stream(case: Case, whole: Dataset | None) -> None:
-    """A stream gives the same rows; it refuses also queries that come back."""
-    parts, said = _outcome(_streamed, case)
+    """Streaming gives the same rows; it also refuses queries whose rows are not contiguous."""
+    parts, message = _outcome(_streamed, case)
     if parts is None:
-        assert whole is None or "comes back" in said, f"a stream refuses: {said}"
+        assert whole is None or "comes back" in message, f"a stream refuses: {message}"
         return
-    assert whole is not None, "a stream accepts what is refused"
+    assert whole is not None, "a stream accepts a text that the reader refuses"
     assert np.concatenate([part.qid for part in parts]).tolist() == [str(one) for one in whole.qid.tolist()]
     rows = np.vstack([_widened(part.X, whole.n_features) for part in parts])
     assert np.array_equal(_bits(rows), _bits(_widened(whole.X, whole.n_features)))
@@ -168,7 +168,7 @@ def _check_stream(case: Case, whole: Dataset | None) -> None:
 
 def _streamed(case: Case) -> list[Dataset]:
     before = sys.stdin
-    _given(case.content)
+    _set_stdin(case.content)
     try:
         return list(
             stream_letor(

@@ -1,4 +1,4 @@
-"""JSON values made hostile: a part replaced, doubled, dropped, or moved elsewhere."""
+"""Mutations of JSON values: parts replaced, duplicated, deleted or moved."""
 
 from __future__ import annotations
 

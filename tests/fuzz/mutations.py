@@ -1,4 +1,4 @@
-"""Bytes made hostile: bits flipped, parts deleted, doubled, swapped and spliced, tokens put in."""
+"""Mutations of bytes: bits flipped; parts deleted, duplicated, swapped and spliced; tokens inserted."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ WORD = re.compile(rb"[^\s:,;\"<>{}\[\]]+")
 
 def mutated(rng: Random, text: bytes, others: list[bytes], most: int = 4) -> bytes:
     """The text with up to ``most`` changes; ``others`` are texts to splice it with."""
-    found = bytearray(text)
+    changed = bytearray(text)
     for _ in range(rng.randrange(most + 1)):
-        rng.choice(CHANGES)(rng, found, others)
-    return bytes(found)
+        rng.choice(CHANGES)(rng, changed, others)
+    return bytes(changed)
 
 
 def zipped(rng: Random, text: bytes) -> bytes:
-    """The text as gzip, which may break off or be damaged."""
+    """The text as gzip, possibly truncated or damaged."""
     whole = bytearray(gzip.compress(text, 1, mtime=0))
     damage = rng.randrange(4)
     if damage == 1:

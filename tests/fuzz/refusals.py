@@ -1,4 +1,4 @@
-"""What counts as a refusal: one sentence of the project's own, not what a library happened to say."""
+"""A proper refusal: one sentence of this package, not a message of a library."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ RAW = re.compile(
 
 
 class Outcome(NamedTuple):
-    """What a reader gave, or the sentence of its refusal."""
+    """The value that a reader returned, or the message of its refusal."""
 
     accepted: bool
     value: Any = None
     sentence: str = ""
 
 
-def outcome(read: Callable[..., Any], *given: Any, **options: Any) -> Outcome:
-    """Read something; whatever is neither accepted nor refused in a sentence is raised."""
+def outcome(read: Callable[..., Any], *arguments: Any, **options: Any) -> Outcome:
+    """Call a reader; errors that are not proper refusals are raised."""
     try:
-        return Outcome(True, read(*given, **options))
+        return Outcome(True, read(*arguments, **options))
     except REFUSALS as error:
         if type(error) not in REFUSALS:
             raise
@@ -38,17 +38,17 @@ def outcome(read: Callable[..., Any], *given: Any, **options: Any) -> Outcome:
         return Outcome(False, sentence=str(error))
 
 
-def check_sentence(said: str) -> None:
-    """One line, not too long, and none of what Python and libraries say by themselves."""
-    assert said.strip(), "a refusal without a word"
-    assert len(said) <= LONGEST, f"{len(said)} letters: {said[:200]}"
-    assert "\n" not in said, f"several lines: {said!r}"
-    raw = RAW.search(said)
-    assert raw is None, f"raw words {raw.group()!r}: {said}"
+def check_sentence(message: str) -> None:
+    """One line, not too long, without typical messages of Python and libraries."""
+    assert message.strip(), "an empty message"
+    assert len(message) <= LONGEST, f"{len(message)} letters: {message[:200]}"
+    assert "\n" not in message, f"several lines: {message!r}"
+    raw = RAW.search(message)
+    assert raw is None, f"raw words {raw.group()!r}: {message}"
 
 
 class Place:
-    """One file that is written again and again."""
+    """A file that is overwritten for every input."""
 
     def __init__(self, name: str) -> None:
         self.path = scratch() / name
@@ -59,7 +59,7 @@ class Place:
 
 
 def scratch() -> Path:
-    """The folder of this process for inputs; the one who starts it removes it."""
+    """The folder of this process for inputs; deleted by the parent process."""
     folder = Path(os.environ["RANKSIEVE_FUZZ_FOLDER"])
     folder.mkdir(exist_ok=True)
     return folder

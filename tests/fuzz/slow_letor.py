@@ -1,4 +1,4 @@
-"""LETOR text read slowly and literally, from its grammar alone: what the quick reader is compared with.
+"""A slow reference reader of LETOR text, written literally from the grammar.
 
 file     = [byte order mark] line {"\\n" line}; also as gzip; no NUL, and no parquet
 line     = blanks | blanks "#" anything | document ["#" comment ["\\r"]]
@@ -6,7 +6,7 @@ document = blanks label blanks "qid:" id {blanks index ":" value} blanks
 blanks   = spaces, tabs and carriage returns
 label    = a finite number; value = a finite number, or NULL or NaN in any case
 number   = [sign] digits ["." [digits]] [exponent] | [sign] "." digits [exponent]
-id       = UTF-8; index = 1 to ``n_features`` in at most 18 digits, on each line once
+id       = UTF-8; index = 1 to ``n_features`` in at most 18 digits, at most once per line
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 
 class Documents(NamedTuple):
-    """What a text says; rows are features by index, comments and document ids None if there are none."""
+    """Content of a text; rows are features by index; comments and document ids are None if there are none."""
 
     labels: list[float]
     queries: list[int] | list[str]
@@ -61,14 +61,14 @@ def slow_read(
         comments.append(comment[:-1] if comment.endswith(b"\r") else comment)
     if not rows or (n_features is None and not any(rows)):
         raise Refused("nothing")
-    whole = all(PLAIN_INTEGER.fullmatch(one) and -(2**63) <= int(one) < 2**63 for one in queries)
-    told = any(comments)
+    all_integers = all(PLAIN_INTEGER.fullmatch(one) and -(2**63) <= int(one) < 2**63 for one in queries)
+    has_comments = any(comments)
     return Documents(
         labels,
-        [int(one) for one in queries] if whole else queries,
+        [int(one) for one in queries] if all_integers else queries,
         rows,
-        comments if told else None,
-        [_document_id(comment) for comment in comments] if told else None,
+        comments if has_comments else None,
+        [_document_id(comment) for comment in comments] if has_comments else None,
     )
 
 
@@ -115,5 +115,5 @@ def _text(word: bytes) -> str:
 
 
 def _document_id(comment: bytes) -> bytes:
-    found = DOCUMENT_ID.search(comment)
-    return found[1] if found else BLANKS.split(comment.strip(b" \t\r"))[0]
+    match = DOCUMENT_ID.search(comment)
+    return match[1] if match else BLANKS.split(comment.strip(b" \t\r"))[0]

@@ -1,4 +1,4 @@
-"""Tests of what runs on a GPU; without one Triton interprets the kernels, on small data."""
+"""Tests of the GPU code; without a GPU Triton's interpreter runs the kernels on small data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data that go to a GPU, and what is said of those that do not."""
+"""Moving data to a GPU: conversion, warnings and errors."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def values_at(data, w):
 def check_same(data, device_data=None):
     w = np.linspace(-0.5, 0.5, data.n_features)
     value, gradient = values_at(data, w)
-    found, of_gpu = values_at(on_device(device_data or data, "cuda"), w)
-    assert found == pytest.approx(value, rel=1e-6)
-    np.testing.assert_allclose(of_gpu, gradient, atol=1e-6 * np.abs(gradient).max())
+    gpu_value, gpu_gradient = values_at(on_device(device_data or data, "cuda"), w)
+    assert gpu_value == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(gpu_gradient, gradient, atol=1e-6 * np.abs(gradient).max())
 
 
 def test_scattered_queries(small):
@@ -52,7 +52,7 @@ def test_sparse_and_column_order(small):
     check_same(small, small.replace_features(np.asfortranarray(small.X)))
 
 
-def test_float64_is_converted_with_a_word(small):
+def test_float64_is_converted_with_a_warning(small):
     data = small.replace_features(small.X.astype(np.float64))
     with pytest.warns(UserWarning, match="float32"):
         moved = on_device(data, "cuda")
@@ -61,7 +61,7 @@ def test_float64_is_converted_with_a_word(small):
 
 
 @FLOAT64
-def test_a_feature_far_from_zero_keeps_its_differences(small):
+def test_features_with_large_offsets(small):
     X = small.X.astype(np.float64)
     X[:, 2] = 1.7e9 + 1e-3 * X[:, 2]
     check_same(small.replace_features(X))
@@ -105,7 +105,7 @@ def test_no_pairs(small):
     assert "pair" in info.value.reason
 
 
-def test_too_little_memory_is_said_before_anything_is_copied(monkeypatch):
+def test_too_little_memory_is_an_error_before_copying(monkeypatch):
     import torch
 
     from ranksieve.gpu.matrix import check_memory
@@ -134,7 +134,7 @@ def test_arrays_of_other_libraries(small):
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="needs a GPU")
-def test_a_tensor_on_the_gpu_is_fitted_there(small):
+def test_fit_and_predict_with_a_tensor_on_the_gpu(small):
     import torch
 
     data = rs.Dataset(torch.from_numpy(small.X).cuda(), small.y, small.qid)
@@ -145,10 +145,10 @@ def test_a_tensor_on_the_gpu_is_fitted_there(small):
     np.testing.assert_array_equal(ranker.predict(data), rs.RankSVM().fit(data).predict(small))
     X = torch.from_numpy(small.X).cuda()
     np.testing.assert_array_equal(ranker.predict(X), ranker.predict(small))
-    bare = rs.RankSVM().fit(X, small.y, small.qid)
-    np.testing.assert_allclose(bare.coef_, ranker.coef_)
+    fitted_on_arrays = rs.RankSVM().fit(X, small.y, small.qid)
+    np.testing.assert_allclose(fitted_on_arrays.coef_, ranker.coef_)
     with pytest.raises(ValueError, match="3 features"):
-        bare.predict(X[:, :3])
+        fitted_on_arrays.predict(X[:, :3])
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="needs a GPU")

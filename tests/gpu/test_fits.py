@@ -1,4 +1,4 @@
-"""Fits on a GPU: the answers of the processor, with certificates that hold there."""
+"""Fits on a GPU: the same results as on the CPU, with certificates that the CPU verifies."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.refusals import refused_parameter
 
 @pytest.fixture(scope="module")
 def data():
-    made = make_ranking(30, 8, 3, docs_per_query=(6, 12), random_state=1)
-    return made.replace_features(made.X.astype(np.float32))
+    dataset = make_ranking(30, 8, 3, docs_per_query=(6, 12), random_state=1)
+    return dataset.replace_features(dataset.X.astype(np.float32))
 
 
 def recomputed(data, w, alpha):
-    """Objective and gap by the processor, in float64."""
+    """Objective and gap computed on the CPU in float64."""
     objective = make_objective(data)
     point = objective.evaluate(w)
     return duality_gap(objective, L1(alpha).slopes(len(w)), point, objective.gradient(point))
 
 
-def test_a_path_has_the_processors_supports_and_gaps_that_hold(data):
+def test_a_path_has_the_same_supports_and_valid_gaps(data):
     host, gpu = (rs.sparse_path(data, n_alphas=6, tol=1e-5, device=device) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.alphas, host.alphas, rtol=1e-12)
     np.testing.assert_array_equal(gpu.coefs != 0, host.coefs != 0)
@@ -51,7 +51,7 @@ RANKERS = {
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_rankers_agree(name, data):
+def test_rankers_have_the_same_coefficients(name, data):
     host = RANKERS[name]
     gpu = type(host)(**{**host.get_params(), "device": "cuda"}).fit(data)
     host = type(host)(**host.get_params()).fit(data)
@@ -61,13 +61,13 @@ def test_rankers_agree(name, data):
     np.testing.assert_allclose(gpu.predict(data), host.predict(data), atol=1e-4)
 
 
-def test_more_features_than_conjugate_gradients_form_hessians_of(monkeypatch, data):
+def test_more_features_than_max_hessian_features(monkeypatch, data):
     monkeypatch.setattr("ranksieve.solvers.newton.MAX_HESSIAN_FEATURES", 2)
     host, gpu = (rs.RankSVM(C=1.0, average=True, device=device).fit(data) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.coef_, host.coef_, atol=1e-5)
 
 
-def test_the_flagship_chooses_the_same_model(data, tmp_path):
+def test_sparse_ranker_selects_the_same_model(data, tmp_path):
     options = {"n_alphas": 4, "max_features": 3, "families": ("l1", "log"), "cv": 2, "tol": 1e-4}
     host, gpu = (rs.SparseRanker(**options, device=device).fit(data) for device in ("cpu", "cuda"))
     assert gpu.choice_.family.label == host.choice_.family.label
@@ -83,11 +83,11 @@ def test_the_flagship_chooses_the_same_model(data, tmp_path):
     assert checked.holds, checked
 
 
-def test_the_flagship_selects_forward_and_refits(data):
+def test_sparse_ranker_with_forward_selection_and_refit(data):
     options = {"n_alphas": 3, "max_features": 2, "families": ("forward",), "cv": 2, "refit_on": "all"}
-    held = make_ranking(12, 8, 3, docs_per_query=(6, 9), random_state=2)
+    valid = make_ranking(12, 8, 3, docs_per_query=(6, 9), random_state=2)
     host, gpu = (
-        rs.SparseRanker(**options, device=device).fit(data, valid=held) for device in ("cpu", "cuda")
+        rs.SparseRanker(**options, device=device).fit(data, valid=valid) for device in ("cpu", "cuda")
     )
     np.testing.assert_array_equal(gpu.support_, host.support_)
     np.testing.assert_allclose(gpu.coef_, host.coef_, rtol=1e-4)
@@ -95,7 +95,7 @@ def test_the_flagship_selects_forward_and_refits(data):
 
 @pytest.mark.parametrize("normalise", ["none", "within_z", "query_z"])
 @pytest.mark.parametrize("missing", ["zero", "column_mean"])
-def test_scores_have_the_processors_bits(normalise, missing, data):
+def test_scores_are_bit_identical_to_the_cpu(normalise, missing, data):
     X = np.array(data.X)
     X[::5, 1] = np.nan
     holey = data.replace_features(X)
@@ -105,7 +105,7 @@ def test_scores_have_the_processors_bits(normalise, missing, data):
     np.testing.assert_array_equal(ranker.set_params(device="cuda").predict(holey), model.predict(holey))
 
 
-def test_other_losses_say_that_they_stay_with_the_processor(data):
+def test_unsupported_losses_are_refused(data):
     with refused_parameter("device", "cuda"):
         rs.sparse_path(data, loss="cost_sensitive_listmle", device="cuda")
 

@@ -1,4 +1,4 @@
-"""The objective on a GPU is that of the processor: values, gradients, Hessians, parts and lines."""
+"""The objective on a GPU equals that on the CPU: values, gradients, Hessians, parts and line searches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = ("plain", "weights of documents", "weights of levels", "many labels", "t
 
 
 class Case:
-    """Both objectives of the same data at the same weights."""
+    """CPU and GPU objective of the same data, evaluated at the same weights."""
 
     def __init__(self, kind: str, monkeypatch, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
@@ -46,17 +46,17 @@ def case(request, monkeypatch):
     return Case(request.param, monkeypatch)
 
 
-def near(found, expected, share=1e-12):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=share * np.max(np.abs(expected)))
+def assert_near(actual, expected, share=1e-12):
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=share * np.max(np.abs(expected)))
 
 
-def test_values_gradients_and_what_certificates_need(case):
+def test_values_gradients_and_bounds_of_certificates(case):
     assert case.gpu.loss.normaliser == pytest.approx(case.host.loss.normaliser, rel=1e-14)
     assert case.at_gpu.value == pytest.approx(case.at_host.value, rel=1e-13)
     assert case.at_gpu.slack == pytest.approx(case.at_host.slack, rel=1e-13)
-    near(case.gpu.gradient(case.at_gpu), case.host.gradient(case.at_host))
+    assert_near(case.gpu.gradient(case.at_gpu), case.host.gradient(case.at_host))
     bounds = case.gpu.gradient_error(case.at_gpu), case.host.gradient_error(case.at_host)
-    assert np.all(bounds[0] >= (1 - 1e-9) * bounds[1])  # scores on the GPU are bounded, not looked at
+    assert np.all(bounds[0] >= (1 - 1e-9) * bounds[1])  # the GPU uses a bound on the scores
     assert case.gpu.value_error(case.at_gpu) >= (1 - 1e-9) * case.host.value_error(case.at_host)
     for scale in (0.3, 1.0):
         expected = case.host.dual(case.at_host, scale)
@@ -65,20 +65,22 @@ def test_values_gradients_and_what_certificates_need(case):
 
 def test_hessians(case):
     columns = np.array([0, 2, 3, 6])
-    near(case.gpu.hessian(case.at_gpu, columns), case.host.hessian(case.at_host, columns), case.hessian)
-    near(case.gpu.curvatures(case.at_gpu), case.host.curvatures(case.at_host), case.hessian)
-    found, expected = (
+    assert_near(
+        case.gpu.hessian(case.at_gpu, columns), case.host.hessian(case.at_host, columns), case.hessian
+    )
+    assert_near(case.gpu.curvatures(case.at_gpu), case.host.curvatures(case.at_host), case.hessian)
+    result, expected = (
         one.hessian_product(at, case.v) for one, at in ((case.gpu, case.at_gpu), (case.host, case.at_host))
     )
-    near(found, expected)
+    assert_near(result, expected)
 
 
 def test_parts_add_up(case):
-    near(case.gpu.values(case.at_gpu, case.cuts), case.host.values(case.at_host, case.cuts))
-    near(case.gpu.gradients(case.at_gpu, case.cuts), case.host.gradients(case.at_host, case.cuts))
+    assert_near(case.gpu.values(case.at_gpu, case.cuts), case.host.values(case.at_host, case.cuts))
+    assert_near(case.gpu.gradients(case.at_gpu, case.cuts), case.host.gradients(case.at_host, case.cuts))
     columns = np.array([1, 2, 5])
     expected = case.host.hessians(case.at_host, columns, case.cuts)
-    near(case.gpu.hessians(case.at_gpu, columns, case.cuts), expected, case.hessian)
+    assert_near(case.gpu.hessians(case.at_gpu, columns, case.cuts), expected, case.hessian)
 
 
 def test_lines(case):
@@ -87,29 +89,29 @@ def test_lines(case):
         for one, at in ((case.gpu, case.at_gpu), (case.host, case.at_host))
     ]
     for step in (0.0, 0.3, 2.0):
-        found, expected = (line(step) for line in lines)
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        result, expected = (line(step) for line in lines)
+        assert result == pytest.approx(expected, rel=1e-9, abs=1e-9)
     slope = case.host.slope_along(case.at_host, case.host.scores(case.v))
     assert case.gpu.slope_along(case.at_gpu, case.gpu.scores(case.v)) == pytest.approx(slope, rel=1e-9)
     curvature = case.host.curvature_along(case.at_host, case.host.scores(case.v))
-    found = case.gpu.curvature_along(case.at_gpu, case.gpu.scores(case.v))
-    assert found == pytest.approx(curvature, rel=1e-9)
+    result = case.gpu.curvature_along(case.at_gpu, case.gpu.scores(case.v))
+    assert result == pytest.approx(curvature, rel=1e-9)
 
 
-def test_some_columns_and_some_queries(monkeypatch):
+def test_subsets_of_columns_and_queries(monkeypatch):
     case = Case("plain", monkeypatch)
     columns = np.array([1, 4, 6])
     host, gpu = case.host.restricted(columns), case.gpu.restricted(columns)
     w = case.w[columns]
     at_host, at_gpu = host.evaluate(w), gpu.evaluate(w)
     assert at_gpu.value == pytest.approx(at_host.value, rel=1e-13)
-    near(gpu.gradient(at_gpu), host.gradient(at_host))
+    assert_near(gpu.gradient(at_gpu), host.gradient(at_host))
     assert gpu.features.column(1).cpu().numpy() == pytest.approx(case.data.X[:, 4])
     host, gpu = case.host.sample(2), case.gpu.sample(2)
     assert gpu.evaluate(case.w).value == pytest.approx(host.evaluate(case.w).value, rel=1e-13)
 
 
-def test_the_same_bits_again(case):
+def test_repeated_evaluations_are_bit_identical(case):
     again = case.gpu.evaluate(case.w)
     assert again.value == case.at_gpu.value
     np.testing.assert_array_equal(case.gpu.features.transposed(again.at.gradient),
@@ -118,9 +120,9 @@ def test_the_same_bits_again(case):
     np.testing.assert_array_equal(case.gpu.hessian(again, columns), case.gpu.hessian(case.at_gpu, columns))
 
 
-@pytest.mark.filterwarnings("ignore:overflow")  # of the interpreter
+@pytest.mark.filterwarnings("ignore:overflow")  # in Triton's interpreter
 @pytest.mark.filterwarnings("ignore:invalid")
-def test_scores_that_overflow_are_no_point(monkeypatch):
+def test_overflowing_scores_have_an_infinite_value(monkeypatch):
     case = Case("plain", monkeypatch)
     assert case.gpu.evaluate(np.full(7, 1e300)).value == np.inf
 

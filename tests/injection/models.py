@@ -16,7 +16,7 @@ MOST_FEATURES, N_DOCS = 5, 6
 
 
 def random_name(rng):
-    """Pieces of the hostile names, or letters that mean something somewhere, up to three of them."""
+    """One to three pieces: hostile names or letters with a special meaning in some format."""
     pieces = [_piece(rng) for _ in range(rng.integers(1, 4))]
     return "".join(pieces)[: rng.choice([20, 200, 20_000])]
 
@@ -31,28 +31,28 @@ def _piece(rng):
 
 
 def random_case(rng):
-    """A model, data that it scores, and for some of its features an engine's name."""
+    """A model, data for it, and the names of its features."""
     n = int(rng.integers(1, MOST_FEATURES + 1))
-    own = list(dict.fromkeys(random_name(rng) for _ in range(n)))
+    names = list(dict.fromkeys(random_name(rng) for _ in range(n)))
     qid, y = np.ones(N_DOCS, dtype=int), np.arange(N_DOCS) % 3
-    data = Dataset(rng.gamma(2.0, 1.0, (N_DOCS, len(own))), y, qid, own)
+    data = Dataset(rng.gamma(2.0, 1.0, (N_DOCS, len(names))), y, qid, names)
     positive = rng.random() < 0.5
-    weights = rng.uniform(0.1, 2.0, len(own)) * (1 if positive else rng.choice([-1, 1], len(own)))
-    learned = Preparation.learn(data, str(rng.choice(KINDS, p=[0.4, 0.2, 0.2, 0.2])), "keep")
-    terms = tuple(Term(name, j, float(weights[j])) for j, name in enumerate(own))
+    weights = rng.uniform(0.1, 2.0, len(names)) * (1 if positive else rng.choice([-1, 1], len(names)))
+    preparation = Preparation.learn(data, str(rng.choice(KINDS, p=[0.4, 0.2, 0.2, 0.2])), "keep")
+    terms = tuple(Term(name, j, float(weights[j])) for j, name in enumerate(names))
     intercept = float(rng.choice([0.0, -1.5]))
-    return LinearModel(terms, len(own), intercept, learned.of(own)), data, own
+    return LinearModel(terms, len(names), intercept, preparation.of(names)), data, names
 
 
-def random_names(rng, target, own):
-    """A map to the engine's names, as hostile as ours; for Vespa in its forms, for RankLib mostly numbers."""
+def random_names(rng, target, features):
+    """A map to hostile engine names; for Vespa in its syntax, for RankLib mostly none."""
     if target.startswith("vespa"):
-        return {name: str(rng.choice(VESPA_FORMS)).format(_inside(rng, j)) for j, name in enumerate(own)}
+        return {name: str(rng.choice(VESPA_FORMS)).format(_inside(rng, j)) for j, name in enumerate(features)}
     if target == "qdrant":
-        return {name: _qdrant_name(rng, j) for j, name in enumerate(own)}
+        return {name: _qdrant_name(rng, j) for j, name in enumerate(features)}
     if target == "ranklib":
-        return {} if rng.random() < 0.9 else {own[0]: random_name(rng)}
-    return {name: random_name(rng) for name in own if rng.random() < 0.3}
+        return {} if rng.random() < 0.9 else {features[0]: random_name(rng)}
+    return {name: random_name(rng) for name in features if rng.random() < 0.3}
 
 
 def _inside(rng, number):

@@ -1,4 +1,4 @@
-"""Export a model, read the files back as the engine would, and see that names did nothing but name."""
+"""Export a model, read the files back as the engine would, and check that names have no side effects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.model.linear import load_model
-from tests.contracts.test_export_contract import LUCENE, VESPA, told_shift, unscaled
+from tests.contracts.test_export_contract import LUCENE, VESPA, reported_shift, unscaled
 from tests.engine_readers import READERS
 from tests.painless_reader import tokens
 
@@ -22,11 +22,11 @@ STATEMENTS = {"Expr": 1, "ImportFrom": 3, "Assign": 1, "AnnAssign": 1, "Function
 
 
 class Fault(AssertionError):
-    """A name did more than name, or a score is another one."""
+    """A name had a side effect, or a score differs."""
 
 
 def round_trip(model, target, place, data, names):
-    """Whether the target takes the model; its scores are then the model's."""
+    """Whether the target accepts the model; checks that the scores are the model's."""
     options = {"names": names} if "names" in EXPORTS[target].takes else {}
     options |= {"sample": data} if target in LUCENE else {}
     try:
@@ -36,7 +36,7 @@ def round_trip(model, target, place, data, names):
     except ValueError as error:
         check_sentence(str(error))
         if place.exists():
-            raise Fault(f"{target}: refused, but something is written") from None
+            raise Fault(f"{target}: refused, but files were written") from None
         return False
     check_structure(target, result, model)
     columns = columns_of(target, model, data, names)
@@ -45,10 +45,10 @@ def round_trip(model, target, place, data, names):
     else:
         read = python_in_process if target == "python" else READERS[target]
         theirs = unscaled(result, target, np.asarray(read(place, columns), dtype=np.float64))
-    ours = model.predict(data) + told_shift(result)
+    ours = model.predict(data) + reported_shift(result)
     size = np.abs(data.X).max() * np.abs(model.weights).sum() + abs(model.intercept) + 10
     allowed = (1e-9 if target in DOUBLE and not result.notes else 2e-5) * size
-    if target == "opensearch_hybrid":  # its processor puts 0.001 in the place of 0
+    if target == "opensearch_hybrid":  # it replaces a scaled score of 0 by 0.001
         allowed += 0.0011 * model.weights.sum()
     if np.abs(theirs - ours).max() > allowed:
         raise Fault(f"{target}: scores {theirs} instead of {ours}")
@@ -56,36 +56,36 @@ def round_trip(model, target, place, data, names):
 
 
 def check_sentence(text):
-    """One line that says what is wrong."""
+    """Check that an error message is one line of limited length."""
     if len(text.splitlines()) != 1 or len(text) > LONGEST_SENTENCE or "codec" in text:
         raise Fault(f"no sentence: {text[:200]!r}")
 
 
 def columns_of(target, model, data, names):
-    """The documents by the names that the engine has for features."""
-    own = {term.name: data.X[:, term.index].tolist() for term in model.terms}
+    """The columns of the data by the engine's names of the features."""
+    columns = {term.name: data.X[:, term.index].tolist() for term in model.terms}
     if target == "ranklib":
         numbers = {term.name: str(term.index + 1) for term in model.terms}
-        return {names.get(name, numbers[name]): column for name, column in own.items()}
-    return {names.get(name, name): column for name, column in own.items()}
+        return {names.get(name, numbers[name]): column for name, column in columns.items()}
+    return {names.get(name, name): column for name, column in columns.items()}
 
 
 def check_structure(target, result, model):
-    """Code has the statements that it has with any other names."""
+    """Check that exported code has the same kinds of statements as with harmless names."""
     if target == "python":
         tree = ast.parse(result.files[0].read_text(encoding="utf-8"))
-        found = Counter(type(statement).__name__ for statement in tree.body)
-        if found != STATEMENTS:
-            raise Fault(f"the module has other statements: {found}")
+        counts = Counter(type(statement).__name__ for statement in tree.body)
+        if counts != STATEMENTS:
+            raise Fault(f"the module has other statements: {counts}")
     if target in SCRIPTS:
         source = json.loads(result.files[0].read_text(encoding="utf-8"))["script"]["source"]
-        found = Counter(text for kind, text in tokens(source) if kind != "text" and kind != "number")
-        if found["return"] != 1 or found["double"] != 1 or found["+="] != len(model.terms):
-            raise Fault(f"the script has other statements: {found}")
+        counts = Counter(text for kind, text in tokens(source) if kind != "text" and kind != "number")
+        if counts["return"] != 1 or counts["double"] != 1 or counts["+="] != len(model.terms):
+            raise Fault(f"the script has other statements: {counts}")
 
 
 def python_in_process(file, columns):
-    """As in :func:`tests.engine_readers.python`, without a process of its own."""
+    """Like :func:`tests.engine_readers.python`, in this process."""
     module = {"__name__": "exported"}
     exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), module)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -1,4 +1,4 @@
-"""A target: how its inputs are made and tried."""
+"""Targets of fuzzing: how inputs are generated and checked."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.fuzz.refusals import Place, outcome
 
 
 class Target(Protocol):
-    """``check`` says whether an input is accepted; it raises if it is neither that nor properly refused."""
+    """``check``: whether an input is accepted; raises if it is neither accepted nor properly refused."""
 
     def make(self, rng: Random, /) -> Any: ...
-    def check(self, given: Any, /) -> bool: ...
+    def check(self, value: Any, /) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one kind: examples made hostile, and what is done with them.
+    """Files of one kind: mutated examples, read and used.
 
-    ``use`` gets what ``read`` gave and the file's path; it may refuse, too, and asserts what should hold.
-    ``values`` are examples as JSON values, which ``encode`` writes.
+    ``use`` is called with the result of ``read`` and the file's path; it may refuse, and contains the
+    assertions. ``values`` are examples as JSON values, serialised by ``encode``.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Files:
         return [*self.examples, *map(self.encode, self.values)]
 
     def make(self, rng: Random) -> bytes:
-        """One of the examples, made hostile."""
+        """A mutated example."""
         if self.values and rng.random() < 0.6:
             try:
                 return self.encode(mutated_json(rng, rng.choice(self.values)))
@@ -58,13 +58,12 @@ class Files:
                 AttributeError,
                 OverflowError,
                 struct.error,
-            ):  # which the form cannot hold
+            ):  # the format cannot store the value
                 return b""
         content = mutated(rng, rng.choice(self.texts), self.texts)
         return zipped(rng, content) if self.gzip and rng.random() < 0.02 else content
 
     def check(self, content: bytes) -> bool:
-        """Whether the file is read and used."""
         path = self.place.holding(content)
-        found = outcome(self.read, path)
-        return found.accepted and outcome(self.use, found.value, path).accepted
+        result = outcome(self.read, path)
+        return result.accepted and outcome(self.use, result.value, path).accepted

@@ -1,4 +1,4 @@
-"""Command lines: random options of the real commands, with values that fit and values that do not."""
+"""Command lines: random options of the real commands, with valid and invalid values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ARGUMENTS = {
     "bench": (".",),
     "methods": ("ranksvm",),
 }
-SLOW = ("demo", "bench", "subset")  # of these only a few
+SLOW = ("demo", "bench", "subset")  # drawn rarely
 USUAL = {"model": "model.json", "train": "train.txt", "folder": "folder"}
 CODES = (0, 1, 2)
 LIKELY = {
@@ -52,7 +52,7 @@ LIKELY = {
 
 
 class CommandLines:
-    """Words for the program, run in this process in a folder with a few files."""
+    """Arguments of the program, run in this process in a folder with a few files."""
 
     @cached_property
     def commands(self) -> dict[str, list[Any]]:
@@ -62,7 +62,7 @@ class CommandLines:
 
     @cached_property
     def home(self) -> Path:
-        """Where the files are."""
+        """The working directory with its files."""
         folder = scratch() / "home"
         folder.mkdir()
         data = rs.make_ranking(
@@ -107,7 +107,7 @@ class CommandLines:
         return words
 
     def check(self, words: list[str]) -> bool:
-        """Whether the command ends well; else one sentence is on stderr."""
+        """Whether the command succeeds; otherwise stderr must contain one sentence."""
         before = Path.cwd()
         os.chdir(self.home)
         try:
@@ -119,9 +119,11 @@ class CommandLines:
         assert result.exit_code in CODES, result.exit_code
         assert "Traceback" not in result.output
         if result.exit_code == 2:
-            told = [line for line in result.stderr.splitlines() if not line.startswith("ranksieve: warning:")]
-            assert len(told) == 1, f"{len(told)} lines: {told[:4]}"
-            check_sentence(told[0])
+            messages = [
+                line for line in result.stderr.splitlines() if not line.startswith("ranksieve: warning:")
+            ]
+            assert len(messages) == 1, f"{len(messages)} lines: {messages[:4]}"
+            check_sentence(messages[0])
         return result.exit_code == 0
 
 

@@ -28,7 +28,7 @@ LETOR = [b"1 qid:1 1:0.5 2:3 # docid = a\n0 qid:1 1:0 2:NULL # docid = b\n2 qid:
 
 
 def same_data(first: rs.Dataset, again: rs.Dataset) -> None:
-    """Both have the same features, labels, queries and names."""
+    """Assert the same features, labels, queries and names."""
     assert again.feature_names == first.feature_names, "names"
     assert np.asarray(again.X).tobytes() == np.asarray(first.X).tobytes(), "features"
     assert again.y.tobytes() == first.y.tobytes(), "labels"
@@ -36,7 +36,7 @@ def same_data(first: rs.Dataset, again: rs.Dataset) -> None:
 
 
 def comes_back(data: rs.Dataset, path: Path) -> None:
-    """What is read and written to a folder comes back; a folder holds whatever a reader gives."""
+    """Assert that a round trip through a folder keeps the data of any reader."""
     assert np.isfinite(data.y).all()
     assert len(data.feature_names) == data.n_features
     folder = scratch() / "back.ranksieve"
@@ -82,7 +82,7 @@ class Folders:
             return files
         name = rng.choice(list(files))
         files[name] = mutated(rng, files[name], list(files.values()))
-        if name != "dataset.json" and rng.random() < 0.7:  # a header that knows of the change
+        if name != "dataset.json" and rng.random() < 0.7:  # a header with the checksum of the changed file
             import zlib
 
             content = files[name]
@@ -97,11 +97,11 @@ class Folders:
         folder.mkdir()
         for name, content in files.items():
             (folder / name).write_bytes(content)
-        found = outcome(rs.open_dataset, folder)
-        return found.accepted and outcome(_looked_at, found.value).accepted
+        result = outcome(rs.open_dataset, folder)
+        return result.accepted and outcome(_check_content, result.value).accepted
 
 
-def _looked_at(data: Any) -> None:
+def _check_content(data: Any) -> None:
     values = np.asarray(data.X[:])
     assert values.shape == (data.n_docs, data.n_features)
     assert len(data.y) == len(data.qid) == data.n_docs

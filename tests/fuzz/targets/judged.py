@@ -31,7 +31,7 @@ KEYED = {"rambo": {"hits": {"hits": [_hit("7555", 1.5, 2.0)]}}}
 
 
 def _lines(value: Any) -> bytes:
-    """JSON lines of a list, else one value."""
+    """JSON lines for a list, otherwise one JSON value."""
     import json
 
     return "\n".join(map(json.dumps, value if isinstance(value, list) else [value])).encode()
@@ -43,19 +43,19 @@ def _is_data(data: rs.Dataset, path: Path) -> None:
     assert len(data.doc_ids or ()) == data.n_docs
 
 
-def _numbers(found: Any, path: Path) -> None:
-    assert all(np.isfinite(value) for documents in found.values() for value in documents.values())
+def _check_numbers(grades: Any, path: Path) -> None:
+    assert all(np.isfinite(value) for documents in grades.values() for value in documents.values())
 
 
 def _measured(run: Any, path: Path) -> None:
-    _numbers(run, path)
+    _check_numbers(run, path)
     rs.evaluate_run(run, {"1": {"7555": 4.0}, "2": {"a-b": 1.0}}, ["ndcg@10", "map"])
 
 
 JUDGEMENTS = Files(
     "judgements.csv",
     rs.io.read_judgements,
-    lambda found, path: _numbers(found.grades, path),
+    lambda judgements, path: _check_numbers(judgements.grades, path),
     examples=[
         b"# qid:1: rambo\n4 qid:1 # 7555 Rambo\n3 qid:1 # 1370 First Blood\n",
         QRELS,
@@ -64,7 +64,7 @@ JUDGEMENTS = Files(
     ],
     gzip=True,
 )
-TREC_QRELS = Files("qrels.txt", rs.io.read_qrels, _numbers, examples=[QRELS], gzip=True)
+TREC_QRELS = Files("qrels.txt", rs.io.read_qrels, _check_numbers, examples=[QRELS], gzip=True)
 TREC_RUN = Files("model.run", rs.io.read_run, _measured, examples=[RUN], gzip=True)
 LOG = Files(
     "log.jsonl",

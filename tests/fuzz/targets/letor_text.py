@@ -1,4 +1,4 @@
-"""LETOR text, read quickly and slowly."""
+"""LETOR text, read by the fast and the slow reader."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.fuzz.letor import Case, check_letor, letor_case
 
 
 class LetorTexts:
-    """Texts with the options that they are read with."""
+    """Texts with options of the reader."""
 
     def make(self, rng: Random) -> Case:
         return letor_case(rng)

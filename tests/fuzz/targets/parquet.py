@@ -1,4 +1,4 @@
-"""Parquet: columns of odd types, and damaged files."""
+"""Parquet: columns of unusual types, and damaged files."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ NAMES = (
 
 
 class Table(NamedTuple):
-    """Columns by name and kind with their values; names may occur twice."""
+    """Names, kinds and values of columns; names may be duplicated."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
 
-    def written(self) -> bytes:
+    def to_bytes(self) -> bytes:
         arrays = [
             pa.array(list(values), COLUMNS[kind][0]) if "dictionary" not in kind else _encoded(kind, values)
             for kind, values in zip(self.kinds, self.values, strict=True)
@@ -82,7 +82,7 @@ def _encoded(kind: str, values: tuple[Any, ...]) -> pa.Array:
 
 
 def random_table(rng: Random) -> Table:
-    """Some rows of columns whose kinds are usual or odd."""
+    """A few rows of columns of usual and unusual types."""
     n_rows = rng.choice((1, 2, 3, 5))
     names = ["qid", "label", *rng.sample(NAMES[2:], rng.randrange(1, 4))]
     if rng.random() < 0.05:
@@ -102,7 +102,7 @@ def random_table(rng: Random) -> Table:
 
 
 class ParquetTypes:
-    """Sound files of odd types."""
+    """Valid files with columns of unusual types."""
 
     @cached_property
     def place(self) -> Place:
@@ -113,10 +113,10 @@ class ParquetTypes:
 
     def check(self, table: Table) -> bool:
         try:
-            content = table.written()
-        except pa.ArrowException:  # parquet itself has no such type
+            content = table.to_bytes()
+        except pa.ArrowException:  # parquet does not support the type
             return False
-        return _taken(self.place, content)
+        return _is_accepted(self.place, content)
 
 
 class ParquetFiles:
@@ -131,27 +131,27 @@ class ParquetFiles:
         rng = Random(0)
         tables = [Table(("qid", "label", "a"), ("int64", "int8", "float64"), ((1, 1), (0, 1), (0.5, 2.0)))]
         tables += [table for table in (random_table(rng) for _ in range(60)) if "qid" in table.names]
-        found = []
+        contents = []
         for table in tables:
             try:
-                found.append(table.written())
+                contents.append(table.to_bytes())
             except pa.ArrowException:
                 continue
-        return found
+        return contents
 
     def make(self, rng: Random) -> bytes:
         return mutated(rng, rng.choice(self.examples[: rng.choice((1, 1, None))]), self.examples)
 
     def check(self, content: bytes) -> bool:
-        return _taken(self.place, content)
+        return _is_accepted(self.place, content)
 
 
-def _taken(place: Place, content: bytes) -> bool:
+def _is_accepted(place: Place, content: bytes) -> bool:
     path = place.holding(content)
-    found = outcome(rs.read_dataset, path)
+    result = outcome(rs.read_dataset, path)
     converted = outcome(rs.io.convert_dataset, path, path.with_suffix(".ranksieve"))
-    assert found.accepted or not converted.accepted, f"converted, but not read: {found.sentence}"
-    return found.accepted and outcome(comes_back, found.value, path).accepted
+    assert result.accepted or not converted.accepted, f"converted, but not read: {result.sentence}"
+    return result.accepted and outcome(comes_back, result.value, path).accepted
 
 
 PARQUET_TYPES, PARQUET_FILES = ParquetTypes(), ParquetFiles()
