@@ -1,13 +1,13 @@
 """Compare what two commits compute, bit by bit: ``python -m tests.compare_commits BEFORE [AFTER]``.
 
-Each commit is checked out beside the repository (AFTER is the working tree if it is not given) and runs the
-cases below in processes of its own, with one thread and with two. A case is a fit, an export or a command;
-its result is every number, file and printed line that it gives. The answer is "no difference", or a list of
-what differs; the exit code tells which. Bits depend on the processor and on library versions, so there is
-nothing to keep: both commits run here, now.
+Each commit is checked out in a temporary worktree (AFTER: by default the working tree) and runs the cases
+below in separate processes, with one thread and with two. A case is a fit, an export or a command; its result
+consists of all numbers, files and printed lines. Prints "no difference" and exits with 0, or lists the
+differences and exits with 1. Bits depend on the processor and on library versions, so both commits run on the
+same machine and no results are stored.
 
-Cases find classes by name wherever a commit keeps them (:func:`find`). If a change gives a thing another
-name, add it to ``RENAMED``; the case itself stays.
+Cases look up classes by name in all modules that have held them (:func:`find`). If a change renames a class,
+add it to ``RENAMED``; the case does not change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLACES = (
     "ranksieve.selection", "ranksieve.losses", "ranksieve.baselines.modified_huber",
 )  # fmt: skip
 RENAMED: dict[str, tuple[str, ...]] = {"GridRanker": ("BudgetedRanker",)}
-PARAMETERS = {  # parameters of methods that have another name now
+PARAMETERS = {  # renamed parameters of methods
     "k": "max_features", "t": "max_features", "K": "max_features", "eps": "tol", "epsilon": "tol",
     "seed": "random_state", "weights": "l1_weights",
 }  # fmt: skip
@@ -48,7 +48,7 @@ ATTRIBUTES = ("coef_", "objective_", "gap_", "n_iter_", "support_", "ranking_", 
 
 
 def find(name: str) -> Any:
-    """A public class or function, wherever this commit keeps it."""
+    """A public class or function, in whichever module this commit has it."""
     for place in PLACES:
         with contextlib.suppress(ImportError, AttributeError):
             module = importlib.import_module(place)
@@ -61,7 +61,7 @@ def find(name: str) -> Any:
 # --- Data ---------------------------------------------------------------------------------------------------
 
 
-def drawn(n_queries: int = 30, n_features: int = 12, seed: int = 0) -> Any:
+def make_data(n_queries: int = 30, n_features: int = 12, seed: int = 0) -> Any:
     make = find("make_ranking")
     draws = {"random_state" if "random_state" in signature(make).parameters else "seed": seed}
     return make(n_queries=n_queries, n_features=n_features, n_informative=4, noise=1.0, **draws)
@@ -85,20 +85,20 @@ def in_any_order(data: Any) -> Any:
 
 
 def facts(ranker: Any, data: Any) -> dict[str, Any]:
-    """Everything that a fitted ranker states, and its scores."""
-    known = {name: getattr(ranker, name) for name in ATTRIBUTES if hasattr(ranker, name)}
-    known["scores"] = ranker.predict(data)
+    """Fitted attributes, model and scores of a ranker."""
+    attributes = {name: getattr(ranker, name) for name in ATTRIBUTES if hasattr(ranker, name)}
+    attributes["scores"] = ranker.predict(data)
     model = ranker.to_model().to_dict()
     stated = dict(model["parameters"])
     for old, new in PARAMETERS.items():
         if old in stated and new not in stated:
             stated[new] = stated.pop(old)
-    known["model"] = {**model, "parameters": stated}
+    attributes["model"] = {**model, "parameters": stated}
     if (choice := getattr(ranker, "choice_", None)) is not None:
-        known["held out"] = choice.validation.mean[choice.index]
-    elif hasattr(ranker, "validation_"):  # before there was a choice
-        known["held out"] = ranker.validation_.mean[ranker.chosen_]
-    return known
+        attributes["held out"] = choice.validation.mean[choice.index]
+    elif hasattr(ranker, "validation_"):  # commits without choice_
+        attributes["held out"] = ranker.validation_.mean[ranker.chosen_]
+    return attributes
 
 
 def fitted(ranker: Any, data: Any, *args: Any, **options: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 
 def printed(*command: str) -> dict[str, Any]:
-    """What a command prints, without times, and how it ends."""
+    """Exit code and output of a command, without times."""
     done = subprocess.run(
         [sys.executable, "-c", "from ranksieve.cli import main; main()", *command],
         capture_output=True,
@@ -143,7 +143,7 @@ def printed(*command: str) -> dict[str, Any]:
 
 
 def cases(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Names and what is run; files go to the folder, which is the working directory too."""
+    """Names and functions of the cases; files go to ``folder``, which is also the working directory."""
     yield from method_cases()
     yield from problem_cases()
     yield from choice_cases()
@@ -155,7 +155,7 @@ def cases(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def method_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     from ranksieve.methods import METHODS
 
-    data, valid = drawn(), drawn(12, seed=1)
+    data, valid = make_data(), make_data(12, seed=1)
     for name, method in METHODS.items():
         uses_valid = method.can("valid") if hasattr(method, "can") else method.uses_valid
         options = {"valid": valid} if uses_valid else {}
@@ -164,7 +164,7 @@ def method_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def problem_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
-    data, path, ranker = drawn(), find("sparse_path"), find("SparseRankSVM")
+    data, path, ranker = make_data(), find("sparse_path"), find("SparseRankSVM")
     for penalty in ("l1", "log", "mcp", "lp", "scad"):
         yield f"penalty {penalty}", lambda penalty=penalty: fitted(ranker(penalty, 0.01), data)
     for loss in ("SquaredHinge", "ModifiedHuber"):
@@ -172,13 +172,13 @@ def problem_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "path of an elastic net", lambda: path_facts(path(data, "elastic_net", 20, l1_ratio=0.5))
     rules = {"must_have": [0], "must_not": [1], "signs": {"f3": "+", "f4": "-"}}
     yield "path with rules", lambda: path_facts(path(data, n_alphas=20, **rules))
-    large = drawn(1500, 10)
+    large = make_data(1500, 10)
     yield "path of many documents", lambda: path_facts(path(large, n_alphas=20))
     yield "RankSVM of many documents", lambda: fitted(find("RankSVM")(C=1e-3), large)
 
 
 def choice_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
-    data, valid, ranker, subset = drawn(), drawn(12, seed=1), find("SparseRanker"), find("BestSubset")
+    data, valid, ranker, subset = make_data(), make_data(12, seed=1), find("SparseRanker"), find("BestSubset")
     costs = {f"f{j}": 1.0 + j % 4 for j in range(1, 13)}
     weight = np.random.default_rng(4).choice([1.0, 2.0], data.n_queries)
     yield "choice by cross-validation", lambda: fitted(ranker(cv=3), data)
@@ -203,7 +203,7 @@ def choice_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 def data_cases(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import scipy.sparse
 
-    data, ranker, make = drawn(), find("SparseRankSVM"), find("Dataset")
+    data, ranker, make = make_data(), find("SparseRankSVM"), find("Dataset")
     sparse = make(scipy.sparse.csr_array(np.where(np.abs(data.X) > 0.7, data.X, 0.0)), data.y, data.qid)
     narrow = make(np.asarray(data.X, dtype=np.float32), data.y, data.qid)
     on_disk = find("convert_dataset")(data, folder / "data.ranksieve")
@@ -226,14 +226,14 @@ def data_cases(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def export_cases(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     from ranksieve.export import EXPORTS
 
-    data, export = drawn(), find("export_model")
+    data, export = make_data(), find("export_model")
     scaled = find("SparseRankSVM")("l1", 0.02, normalise="z").fit(data).to_model()
     positive = find("SparseRanker")(signs={"*": "+"}, normalise="none", max_features=3).fit(data).to_model()
 
     def exported(target: str) -> Any:
-        return [written(model, target, names) for model in (scaled, positive) for names in (False, True)]
+        return [export_files(model, target, names) for model in (scaled, positive) for names in (False, True)]
 
-    def written(model: Any, target: str, rank_features: bool) -> Any:
+    def export_files(model: Any, target: str, rank_features: bool) -> Any:
         place = Path(tempfile.mkdtemp(dir=folder)) / target
         names = {"names": {one: f"attribute({one})" for one in model.names}} if rank_features else {}
         try:
@@ -247,8 +247,8 @@ def export_cases(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def command_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
-    find("write_letor")(drawn(), "train.txt")
-    find("write_letor")(drawn(12, seed=1), "test.txt")
+    find("write_letor")(make_data(), "train.txt")
+    find("write_letor")(make_data(12, seed=1), "test.txt")
     new = importlib.util.find_spec("ranksieve.cli.methods") is not None  # MODEL before DATA
     for name, command in {
         "fit": "fit train.txt --max-features 3 --test test.txt -o model.json",
@@ -269,24 +269,24 @@ def command_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def run_cases(out: Path, only: str) -> None:
-    """Run the cases with the ranksieve that is on the path, and keep their results."""
+    """Run the cases with the ranksieve on the path, and write their results."""
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, case in cases(Path(folder)):
             if only not in name:
                 continue
-            with warnings.catch_warnings(record=True) as said, contextlib.redirect_stdout(io.StringIO()):
+            with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
                 warnings.simplefilter("always")
                 try:
                     result = case()
-                except Exception as fault:  # what fails in one commit is a difference, not an end
+                except Exception as fault:  # an error in one commit is a difference
                     result = f"{type(fault).__name__}: {fault}"
-            results[name] = plain((result, sorted({str(one.message) for one in said})), folder)
+            results[name] = plain((result, sorted({str(one.message) for one in caught})), folder)
     out.write_bytes(pickle.dumps(results))
 
 
 def plain(value: Any, folder: str) -> Any:
-    """Lists, dicts, text, bytes and numbers; without the places of files and without times."""
+    """Convert to lists, dicts, text, bytes and numbers; without paths and times."""
     if isinstance(value, np.ndarray):
         content = value.tolist() if value.dtype == object else value.tobytes()
         return [str(value.dtype), list(value.shape), content]
@@ -307,7 +307,7 @@ def plain(value: Any, folder: str) -> Any:
 
 
 def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
-    """Where two results differ, the first few places of each."""
+    """Differences between two results, with their location."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
             yield from differences(before.get(key), after.get(key), f"{place} {key}".strip())
@@ -326,7 +326,7 @@ def shown(value: Any) -> str:
 
 @contextlib.contextmanager
 def checked_out(commit: str | None) -> Iterator[Path]:
-    """The tree of a commit, or the working tree."""
+    """Folder of a commit's tree; None: the working tree."""
     if commit is None:
         yield ROOT
         return
@@ -339,8 +339,8 @@ def checked_out(commit: str | None) -> Iterator[Path]:
 
 
 def results_of(commit: str | None, only: str) -> dict[str, dict[str, Any]]:
-    """The results of a commit's cases, by the number of threads."""
-    found = {}
+    """Results of a commit's cases by number of threads."""
+    results = {}
     with checked_out(commit) as tree, tempfile.TemporaryDirectory() as folder:
         for threads in THREADS:
             out = Path(folder) / threads
@@ -352,8 +352,8 @@ def results_of(commit: str | None, only: str) -> dict[str, dict[str, Any]]:
             }
             command = [sys.executable, "-m", "tests.compare_commits", "--run", str(out), "--only", only]
             subprocess.run([*command, "-"], check=True, env=environment, cwd=folder)
-            found[threads] = pickle.loads(out.read_bytes())
-    return found
+            results[threads] = pickle.loads(out.read_bytes())
+    return results
 
 
 def main() -> int:
@@ -362,27 +362,27 @@ def main() -> int:
     parser.add_argument("after", nargs="?", help="another one; default: the working tree")
     parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.run:
-        run_cases(given.run, given.only)
+    options = parser.parse_args()
+    if options.run:
+        run_cases(options.run, options.only)
         return 0
-    before, after = (results_of(commit, given.only) for commit in (given.before, given.after))
-    found = [
-        f"{name} ({threads} threads): {words}"
+    before, after = (results_of(commit, options.only) for commit in (options.before, options.after))
+    changes = [
+        f"{name} ({threads} threads): {difference}"
         for threads in THREADS
         for name in [*before[threads], *(name for name in after[threads] if name not in before[threads])]
-        for words in list(differences(before[threads].get(name), after[threads].get(name)))[:5]
+        for difference in list(differences(before[threads].get(name), after[threads].get(name)))[:5]
     ]
-    found += [
-        f"{name} ({side}): 1 and 2 threads differ: {words}"
+    changes += [
+        f"{name} ({side}): 1 and 2 threads differ: {difference}"
         for side, one in (("before", before), ("after", after))
         for name in one["1"]
-        for words in list(differences(one["1"][name], one["2"].get(name)))[:5]
+        for difference in list(differences(one["1"][name], one["2"].get(name)))[:5]
     ]
-    answer = f"{len(found)} differences" if found else "no difference"
-    lines = [*found, f"{len(after['1'])} cases, each with 1 and 2 threads: {answer}"]
+    answer = f"{len(changes)} differences" if changes else "no difference"
+    lines = [*changes, f"{len(after['1'])} cases, each with 1 and 2 threads: {answer}"]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 1 if found else 0
+    return 1 if changes else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Slow, literal references on explicitly built pairs."""
+"""Slow reference implementations on explicit pairs."""
 
 from __future__ import annotations
 

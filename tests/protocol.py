@@ -10,7 +10,7 @@ from ranksieve.path import sparse_path
 
 
 def five_fold(make, grid, folds, *, select="ndcg@10", profile="letor", n_jobs=1):
-    """The result of one method: fitted on train, chosen on valid by ``select``, measured on test."""
+    """The result of one method: fitted on train, selected on valid by ``select``, evaluated on test."""
     with TemporaryDirectory() as out:
         method = Method("method", make=make, grid=grid, select=select)
         options = {"profile": profile, "n_jobs": n_jobs, "normalise": "none"}
@@ -24,12 +24,12 @@ def counts(place):
 
 
 def path(place):
-    """A study that needs labels."""
+    """A study that requires labels."""
     return {"alphas": sparse_path(place.fold.train, n_alphas=5).alphas}
 
 
 def only_first(place):
-    """A study of the first fold alone."""
+    """A study of the first fold only."""
     return {"data_set": place.data_set} if place.number == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""The classes that the table of methods makes, and the losses and solvers of core and baselines together."""
+"""All ranker classes of the table of methods, and all losses and solvers of core and baselines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ranksieve.solvers import SOLVERS as CORE_SOLVERS
 RANKERS = ranker_classes()
 SELECTORS = {name: kind for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)}
 ESTIMATORS = {name: kind for name, kind in RANKERS.items() if name not in SELECTORS}
-AT_MOST = (FBPCRank, StabilitySelection)  # whose max_features is a limit, not a number to reach
+AT_MOST = (FBPCRank, StabilitySelection)  # max_features is only a limit
 LOSSES = {**CORE_LOSSES, **BASELINE_LOSSES}
 SOLVERS = {**CORE_SOLVERS, **BASELINE_SOLVERS}
 
 
 def of_size(kind, size):
-    """The parameter that asks for exactly that many features, where a class has one."""
+    """Parameters for exactly ``size`` features; empty if the class has no such parameter."""
     exact = issubclass(kind, FeatureSelector) and not issubclass(kind, AT_MOST)
     return {"max_features": size} if exact and "max_features" in kind().get_params(deep=False) else {}

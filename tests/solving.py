@@ -16,7 +16,7 @@ from ranksieve.solvers import (
 
 
 def offering(capability):
-    """Names of the penalties that offer something to solvers."""
+    """Names of the penalties with a capability."""
     return [name for name, kind in PENALTIES.items() if capability in kind.offers]
 
 

@@ -1,4 +1,4 @@
-"""AdaRank against a literal transcription of its definition, its stopping rule, its errors, LETOR."""
+"""AdaRank: a literal implementation of its definition, the stopping rule, errors, results on LETOR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.refusals import refused_data, refused_parameter
 
 
 def letor_ndcg(labels, k):
-    """NDCG@k of labels in rank order, as LETOR's script: discount 1 for the first two, short lists 0."""
+    """NDCG@k of labels in rank order as in LETOR's script: discount 1 at ranks 1 and 2, 0 for short lists."""
 
     def dcg(ranked):
         return sum((2**label - 1) / math.log2(max(rank, 2)) for rank, label in enumerate(ranked[:k], start=1))
@@ -29,16 +29,16 @@ def letor_ndcg(labels, k):
 
 
 def average_precision(labels, _):
-    found, total = 0, 0.0
+    n_relevant, total = 0, 0.0
     for rank, label in enumerate(labels, start=1):
         if label >= 1:
-            found += 1
-            total += found / rank
-    return total / found if found else 0.0
+            n_relevant += 1
+            total += n_relevant / rank
+    return total / n_relevant if n_relevant else 0.0
 
 
 def literal(data, metric, k, n_rounds, repeat):
-    """The algorithm box of the paper, query by query: [(feature, weight, Σ exp(−E))]."""
+    """The algorithm of the paper by loops over queries: [(feature, weight, Σ exp(−E))]."""
     rows_of = [np.flatnonzero(data.qid == q) for q in dict.fromkeys(data.qid.tolist())]
 
     def performance(scores):
@@ -79,21 +79,21 @@ def test_equals_the_literal_definition(seed, name, metric, k, repeat):
     assert np.isnan(fitted.gap_)
 
 
-def test_a_feature_does_not_follow_itself_unless_it_may():
+def test_a_feature_is_not_selected_twice_in_a_row_unless_allowed():
     data = random_dataset(seed=4, n_queries=20)
     assert np.all(np.diff(AdaRank("map", 30, tol=np.inf).fit(data).chosen_) != 0)
     stuck = AdaRank("map", 30, tol=np.inf, repeat=True).fit(data).chosen_
     assert np.any(np.diff(stuck) == 0)
 
 
-def test_stops_before_falling_back():
+def test_stops_before_the_metric_decreases():
     data = random_dataset(seed=0, n_queries=12, n_features=6)
     free = AdaRank("map", 40, tol=np.inf).fit(data)
     falls = np.flatnonzero(np.diff(free.performance_) < -0.01)
     assert len(falls) > 0
-    held = AdaRank("map", 40, tol=0.01).fit(data)
-    assert held.n_iter_ == falls[0] + 1
-    np.testing.assert_array_equal(held.performance_, free.performance_[: held.n_iter_])
+    stopped = AdaRank("map", 40, tol=0.01).fit(data)
+    assert stopped.n_iter_ == falls[0] + 1
+    np.testing.assert_array_equal(stopped.performance_, free.performance_[: stopped.n_iter_])
 
 
 def test_a_query_of_weight_two_counts_as_two():
@@ -108,9 +108,9 @@ def test_a_query_of_weight_two_counts_as_two():
     assert weighted.objective_ == pytest.approx(repeated.objective_)
 
 
-def test_constant_features_are_never_chosen():
+def test_constant_features_are_never_selected():
     data = random_dataset(seed=6, n_queries=10, n_features=3)
-    # Input order is by falling label, so a feature that ranks nothing looks perfect.
+    # The rows are sorted by label, so a constant feature has a perfect metric.
     rows = np.lexsort((-data.y, data.qid))
     X = np.column_stack([data.X[rows], data.qid[rows]])
     fitted = AdaRank("map", 20, tol=np.inf).fit(X, data.y[rows], qid=data.qid[rows])
@@ -130,22 +130,22 @@ def test_a_perfect_feature_gets_a_finite_weight():
     assert fitted.performance_[-1] == pytest.approx(1.0)
 
 
-def test_sparse_features_give_the_same():
+def test_sparse_features_have_the_same_result():
     data = random_dataset(seed=8)
     sparse = AdaRank("map").fit(sp.csr_array(data.X), data.y, qid=data.qid)
     np.testing.assert_array_equal(sparse.coef_, AdaRank("map").fit(data).coef_)
 
 
-def test_callback_sees_every_round():
-    seen = []
-    fitted = AdaRank("map", 5, tol=np.inf).fit(random_dataset(), callback=lambda *news: seen.append(news))
-    assert [news[0] for news in seen] == [1, 2, 3, 4, 5]
-    np.testing.assert_array_equal(seen[-1][1], fitted.coef_)
-    assert [news[2] for news in seen] == fitted.trace_.objective
-    assert not np.array_equal(seen[0][1], seen[-1][1])
+def test_callback_is_called_after_every_round():
+    calls = []
+    fitted = AdaRank("map", 5, tol=np.inf).fit(random_dataset(), callback=lambda *news: calls.append(news))
+    assert [news[0] for news in calls] == [1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(calls[-1][1], fitted.coef_)
+    assert [news[2] for news in calls] == fitted.trace_.objective
+    assert not np.array_equal(calls[0][1], calls[-1][1])
 
 
-def test_a_metric_without_information_is_said_to_be_one():
+def test_a_metric_that_is_always_zero_causes_a_warning():
     data = Dataset([[1.0], [0.0], [3.0]], [1, 0, 0], [0, 0, 0])
     with pytest.warns(UserWarning, match=r"ndcg@10 \(letor profile\) is 0 for every feature"):
         fitted = AdaRank().fit(data)
@@ -187,7 +187,7 @@ def test_published_numbers(letor_root, data_set):
     assert (row["ndcg@10"], row["map"]) == pytest.approx(PUBLISHED[data_set], abs=0.012)
 
 
-def test_the_reported_performance_is_that_of_evaluate_to_the_last_bit():
+def test_the_reported_performance_equals_evaluate_bit_for_bit():
     for seed in range(4):
         data = random_dataset(seed=seed, n_queries=60, n_features=12, longest=40)
         data = data.replace_features(data.X.round(0) * 10.0 ** np.array([-16, -8, 0] * 4))

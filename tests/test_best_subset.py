@@ -1,4 +1,4 @@
-"""The best set of features: equal to enumeration, and no bound above the true optimum."""
+"""Best subset selection: equals enumeration, and bounds are never above the true optimum."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOL = 1e-8
 
 
 def enumerated(objective, budget, ridge, k):
-    """(the least objective over all allowed sets, the set), by fitting every one of them."""
+    """(least objective, set) of all allowed sets, by fitting each of them."""
     usable = np.flatnonzero(budget.usable)
     best = (np.inf, ())
     for size in range(max(1, len(budget.fixed)), k + 1):
@@ -51,16 +51,16 @@ def search_for(data, ridge=RIDGE, **limits):
 def test_equals_enumeration_of_20_features(k):
     data = rs.make_ranking(n_queries=15, n_features=20, n_informative=5, random_state=3)
     search = search_for(data)
-    found = search.best(k, Effort(gap=0.0))
+    result = search.best(k, Effort(gap=0.0))
     least, chosen = enumerated(search.objective, search.budget, RIDGE, k)
-    assert found.fit.objective == pytest.approx(least, rel=TOL)
-    assert tuple(np.flatnonzero(found.fit.w).tolist()) == chosen
-    assert found.bound <= least
-    assert found.bound == pytest.approx(least, rel=1e-8)
+    assert result.fit.objective == pytest.approx(least, rel=TOL)
+    assert tuple(np.flatnonzero(result.fit.w).tolist()) == chosen
+    assert result.bound <= least
+    assert result.bound == pytest.approx(least, rel=1e-8)
 
 
 def priced(seed, n_features):
-    """Costs with a group that is paid once and a feature that is free."""
+    """Costs of features, some of them 0, and of a group."""
     rng = np.random.default_rng(seed)
     names = [f"f{j + 1}" for j in range(n_features)]
     alone = {
@@ -92,32 +92,32 @@ def test_a_bound_is_never_above_the_true_optimum(seed, k, ridge, constraint, nod
     if not search.budget.usable[search.budget.fixed].all():
         return
     least, _ = enumerated(search.objective, search.budget, ridge, k)
-    found = search.best(k, Effort(gap=0.0, nodes=nodes))
-    assert found.root_bound <= found.bound + 1e-15
-    assert found.bound <= least * (1 + 1e-12)
-    assert found.fit.objective >= least * (1 - TOL)
+    result = search.best(k, Effort(gap=0.0, nodes=nodes))
+    assert result.root_bound <= result.bound + 1e-15
+    assert result.bound <= least * (1 + 1e-12)
+    assert result.fit.objective >= least * (1 - TOL)
     if nodes is None:
-        assert found.fit.objective == pytest.approx(least, rel=TOL)
-        assert found.bound == pytest.approx(least, rel=1e-7)
-    proven = proven_bound(found.proof, search.relaxation(k), search.everything, found.bound)
-    assert proven == pytest.approx(found.bound, rel=1e-9)
+        assert result.fit.objective == pytest.approx(least, rel=TOL)
+        assert result.bound == pytest.approx(least, rel=1e-7)
+    proven = proven_bound(result.proof, search.relaxation(k), search.everything, result.bound)
+    assert proven == pytest.approx(result.bound, rel=1e-9)
 
 
 def test_bounds_with_and_without_each_feature():
     data = random_dataset(5, n_queries=6, n_features=7)
     search = search_for(data)
     for nodes in (1, 4, None):
-        found = search.best(2, Effort(gap=0.0, nodes=nodes))
+        result = search.best(2, Effort(gap=0.0, nodes=nodes))
         sets = [
             (fit_set(search.objective, s, np.zeros(7), RIDGE, None, 1e-10).objective, s)
             for s in itertools.chain(itertools.combinations(range(7), 2), ((j,) for j in range(7)))
         ]
         for j in range(7):
-            assert found.with_each[j] <= min(value for value, chosen in sets if j in chosen) + 1e-12
-            assert found.without_each[j] <= min(value for value, chosen in sets if j not in chosen) + 1e-12
+            assert result.with_each[j] <= min(value for value, chosen in sets if j in chosen) + 1e-12
+            assert result.without_each[j] <= min(value for value, chosen in sets if j not in chosen) + 1e-12
 
 
-def test_what_a_sum_over_an_allowed_set_can_be():
+def test_bounds_of_sums_over_allowed_sets():
     rng = np.random.default_rng(0)
     for seed in range(30):
         a, costs = rng.exponential(size=7), priced(seed, 7)
@@ -137,7 +137,7 @@ def test_what_a_sum_over_an_allowed_set_can_be():
             assert sums.without_each[j] >= max(a[s].sum() for s in sets if j not in s) - 1e-12
 
 
-def test_the_bound_at_any_weights_is_a_bound():
+def test_bounds_at_any_weights_are_valid():
     data = random_dataset(7, n_queries=6, n_features=6)
     search = search_for(data)
     least, _ = enumerated(search.objective, search.budget, RIDGE, 2)
@@ -148,34 +148,34 @@ def test_the_bound_at_any_weights_is_a_bound():
             assert relaxation.bounds(point, search.everything).least <= least
 
 
-def test_a_tampered_proof_proves_less():
+def test_a_tampered_proof_has_a_lower_bound():
     data = random_dataset(11, n_queries=8, n_features=8)
     search = search_for(data, 1e-3)
-    found = search.best(2, Effort(gap=0.0))
+    result = search.best(2, Effort(gap=0.0))
     relaxation = search.relaxation(2)
-    lines = found.proof.to_lines()
+    lines = result.proof.to_lines()
     assert len(lines) > 3
-    assert Proof.from_lines(lines) == found.proof
+    assert Proof.from_lines(lines) == result.proof
 
     def proven(lines, claim):
         return proven_bound(Proof.from_lines(lines), relaxation, search.everything, claim)
 
-    assert proven(lines, found.bound) == found.bound
-    above = found.fit.objective * 1.01
+    assert proven(lines, result.bound) == result.bound
+    above = result.fit.objective * 1.01
     assert proven(lines, above) < above * (1 - 1e-6)
-    leaf = next(k for k, node in enumerate(found.proof.nodes) if k and node.children == [None, None])
-    assert proven([*lines[:leaf], "- - -", *lines[leaf + 1 :]], found.bound) < found.bound
+    leaf = next(k for k, node in enumerate(result.proof.nodes) if k and node.children == [None, None])
+    assert proven([*lines[:leaf], "- - -", *lines[leaf + 1 :]], result.bound) < result.bound
     first = lines[0].split(" ")
     circle = " ".join([first[0], "0", "0", *first[3:]])
-    assert proven([circle, *lines[1:]], found.bound) == 0.0
-    assert proven([*lines[:-1], "- - - 99:1.0"], found.bound) == 0.0
+    assert proven([circle, *lines[1:]], result.bound) == 0.0
+    assert proven([*lines[:-1], "- - - 99:1.0"], result.bound) == 0.0
     with refused_data() as info:
         Proof.from_lines(["1 2"])
     assert "line 1" in info.value.reason
 
 
 def test_the_perspective_relaxation_is_solved():
-    """At the root, against a general solver of the same convex problem over (w, u)."""
+    """The bound of the root node, against a general solver of the same convex problem over (w, u)."""
     from scipy.optimize import minimize
 
     data = random_dataset(2, n_queries=8, n_features=5)
@@ -192,9 +192,9 @@ def test_the_perspective_relaxation_is_solved():
         constraints={"type": "ineq", "fun": lambda x: k - np.sum(x[5:])},
         options={"maxiter": 500, "ftol": 1e-12},
     )  # fmt: skip
-    found = search.best(k, Effort(gap=0.0, nodes=1))
-    assert found.root_bound <= solved.fun + 1e-9
-    assert found.root_bound == pytest.approx(solved.fun, rel=2e-3)
+    result = search.best(k, Effort(gap=0.0, nodes=1))
+    assert result.root_bound <= solved.fun + 1e-9
+    assert result.root_bound == pytest.approx(solved.fun, rel=2e-3)
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_estimator(train):
     assert again.bound_ == ranker.bound_
 
 
-def test_sizes_are_what_single_fits_find(train):
+def test_fit_sizes_equals_single_fits(train):
     rankers = rs.BestSubset().fit_sizes([3, 1, 2], train)
     assert [ranker.max_features for ranker in rankers] == [1, 2, 3]
     for ranker in rankers:
@@ -244,7 +244,7 @@ def test_gap_and_nodes_end_the_search(train):
     assert rs.BestSubset(3, max_nodes=2).fit(train).n_iter_ <= 3
 
 
-def test_copies_are_named(train):
+def test_interchangeable_features_are_named(train):
     first = rs.BestSubset(2).fit(train)
     j = int(first.support_[0])
     X = np.column_stack([train.X, train.X[:, j], 2.0 * train.X[:, j]])
@@ -257,17 +257,17 @@ def test_copies_are_named(train):
     assert ranker.gap_ == pytest.approx(0, abs=1e-8)
 
 
-def test_rules(train):
+def test_constraints_and_costs(train):
     names = train.feature_names
-    free = rs.BestSubset(3).fit(train)
-    j = int(free.support_[0])
+    unconstrained = rs.BestSubset(3).fit(train)
+    j = int(unconstrained.support_[0])
     without = rs.BestSubset(3, must_not=[names[j]]).fit(train)
     assert j not in without.support_
-    assert without.objective_ > free.objective_
-    unused = next(i for i in range(12) if i not in free.support_)
-    held = rs.BestSubset(3, must_have=[names[unused]]).fit(train)
-    assert unused in held.support_
-    sign = "-" if free.coef_[j] > 0 else "+"
+    assert without.objective_ > unconstrained.objective_
+    unused = next(i for i in range(12) if i not in unconstrained.support_)
+    with_must_have = rs.BestSubset(3, must_have=[names[unused]]).fit(train)
+    assert unused in with_must_have.support_
+    sign = "-" if unconstrained.coef_[j] > 0 else "+"
     signed = rs.BestSubset(3, signs={names[j]: sign}).fit(train)
     assert signed.coef_[j] * (1 if sign == "+" else -1) >= 0
     costs = dict.fromkeys(names, 1.0) | {names[j]: 5.0}
@@ -338,14 +338,14 @@ def test_a_family_within_a_cost(train):
     assert ranker.to_model().certificate["max_cost"] == pytest.approx(4)
 
 
-def test_refit_on_all_data_keeps_no_proof_of_the_set(train):
+def test_refit_on_all_data_has_no_proof_of_the_set(train):
     rest, valid = train.select_queries(range(20)), train.select_queries(range(20, 30))
     ranker = rs.SparseRanker(2, families="subset", refit_on="all", profile="standard").fit(rest, valid=valid)
     assert "kind" not in ranker.to_model().certificate
 
 
 def exact_objective(data, w, ridge):
-    """Mean of max(0, 1 − difference of scores)² over the pairs, plus ½μ‖w‖², in fractions."""
+    """Mean of max(0, 1 − difference of scores)² over the pairs plus ½μ‖w‖², in exact arithmetic."""
     weights = [Fraction(float(one)) for one in w]
     scores = [sum(Fraction(float(x)) * one for x, one in zip(row, weights, strict=True)) for row in data.X]
     pairs = explicit_pairs(data.y, data.qid)
@@ -355,7 +355,7 @@ def exact_objective(data, w, ridge):
 
 
 def least_squares_weights(data, chosen, ridge):
-    """Weights of a set near its minimum, each step a least-squares problem of the pairs that are short."""
+    """Weights near the minimum for a set, by least squares over the pairs with margin below 1."""
     pairs, w = explicit_pairs(data.y, data.qid), np.zeros(data.n_features)
     K = data.X[pairs[:, 0]][:, chosen] - data.X[pairs[:, 1]][:, chosen]
     unit = np.abs(K).max(axis=0)
@@ -373,14 +373,14 @@ def least_squares_weights(data, chosen, ridge):
 @pytest.mark.parametrize("nearness", [0.0, 1e-14])
 @pytest.mark.parametrize("power", [12, -12])
 @pytest.mark.full
-def test_near_copies_in_units_far_apart_are_searched_and_nothing_false_is_proven(seed, nearness, power):
+def test_near_copies_in_different_units_have_valid_bounds(seed, nearness, power):
     rng = np.random.default_rng(seed)
     base = rng.integers(-2, 3, size=(24, 3)).astype(float)
     y = np.digitize(base[:, 0] + 0.5 * rng.normal(size=24), [-0.5, 0.5]).astype(float)
     X = np.hstack([base, base * (1.0 + nearness * rng.normal(size=base.shape))])
     data = rs.Dataset(X * 10.0 ** (power * rng.integers(0, 2, 6)), y, np.repeat(np.arange(4), 6))
-    found = rs.BestSubset(3, ridge=1e-17, normalise="z", time_limit=np.inf, max_nodes=200).fit(data)
-    prepared = found.preparation_.apply(data)
+    ranker = rs.BestSubset(3, ridge=1e-17, normalise="z", time_limit=np.inf, max_nodes=200).fit(data)
+    prepared = ranker.preparation_.apply(data)
     for chosen in itertools.combinations(range(6), 3):
-        weights = least_squares_weights(prepared, chosen, found.ridge_)
-        assert exact_objective(prepared, weights, found.ridge_) >= Fraction(found.bound_)
+        weights = least_squares_weights(prepared, chosen, ranker.ridge_)
+        assert exact_objective(prepared, weights, ranker.ridge_) >= Fraction(ranker.bound_)

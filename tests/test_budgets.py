@@ -1,4 +1,4 @@
-"""SparseRanker under budgets of features and cost."""
+"""SparseRanker with budgets of features and cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_budget_is_never_exceeded(halves, k, cost, families, rule, must_have, 
     limits=st.lists(st.floats(0.5, 12), min_size=2, max_size=4, unique=True),
     cv=st.sampled_from([0, 2]),
 )
-def test_a_larger_budget_is_never_chosen_worse(seed, limits, cv):
+def test_a_larger_budget_never_selects_a_worse_model(seed, limits, cv):
     train, valid = parts_of(random_dataset(seed=seed, n_queries=24, n_features=8, longest=12))
     chosen = []
     for limit in sorted(limits):
@@ -74,7 +74,7 @@ def test_a_larger_budget_is_never_chosen_worse(seed, limits, cv):
 
 @examples(5)
 @given(seed=st.integers(0, 100), cv=st.sampled_from([0, 2]), smoothing=st.sampled_from([1, 5]))
-def test_more_features_are_never_chosen_worse(seed, cv, smoothing):
+def test_more_features_never_select_a_worse_model(seed, cv, smoothing):
     train, valid = parts_of(random_dataset(seed=seed, n_queries=24, n_features=8, longest=12))
     chosen = []
     for k in (1, 2, 3, 5, 8, None):
@@ -89,7 +89,7 @@ def parts_of(data):
     return data.select_queries(even), data.select_queries(~even)
 
 
-def test_the_choice_is_the_best_candidate_within_the_budget(halves):
+def test_the_best_candidate_within_the_budget_is_selected(halves):
     train, valid = halves
     ranker = SparseRanker(4, feature_costs=COSTS, max_cost=6, normalise="none", cv=0, smoothing=1, **QUICK)
     choice = ranker.fit(train, valid=valid).choice_
@@ -107,7 +107,7 @@ def test_the_choice_is_the_best_candidate_within_the_budget(halves):
 
 
 @pytest.mark.full
-def test_candidates_hold_the_plain_families_and_beat_them_in_the_shop(shop):
+def test_candidates_within_a_cost_include_the_usual_families_and_beat_them(shop):
     train, valid = shop
     plain = SparseRanker().fit(train, valid=valid).choice_
     costs = shop_costs().columns(train.feature_names)
@@ -131,15 +131,15 @@ def bought(ranker, train, valid):
     return next(family for family in families if family.label == "forward by cost")
 
 
-def test_what_is_bought_stays_within_its_limit(halves):
-    """A group is paid with its first feature, so there are sets that use all that it offers."""
+def test_forward_selection_by_cost_stays_within_its_limit(halves):
+    """The cost of a group is paid once, so some sets use all features of the group."""
     train, valid = halves
     family = bought(SparseRanker(feature_costs=COSTS, max_cost=7, **QUICK), train, valid)
     assert max(priced(train, w) for w in family.coefs) <= 7
     assert any(np.count_nonzero(w[5:]) == 3 for w in family.coefs)
 
 
-def test_of_equal_sizes_a_dearer_set_is_bought_only_if_it_lowers_the_objective(halves):
+def test_of_equal_sizes_a_costlier_set_has_a_lower_objective(halves):
     train, valid = halves
     models = bought(SparseRanker(feature_costs=COSTS, **QUICK), train, valid)
     costs = np.array([priced(train, w) for w in models.coefs])
@@ -149,8 +149,8 @@ def test_of_equal_sizes_a_dearer_set_is_bought_only_if_it_lowers_the_objective(h
         assert (models.objectives[at][1:] < 0.98 * models.objectives[at][:-1]).all()
 
 
-def test_purchases_are_made_at_the_budget_itself():
-    """The best features are far too dear, and the next best two cost 3 together."""
+def test_forward_selection_uses_the_exact_budget():
+    """The best features exceed the budget, and the next best two cost 3 together."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(900, 6))
     y = (X[:, :2].sum(axis=1) + 2.0 * X[:, 4:].sum(axis=1) > 1.0).astype(float)
@@ -169,13 +169,13 @@ def test_purchases_are_made_at_the_budget_itself():
     cv=st.sampled_from([0, 2]),
 )
 @pytest.mark.full
-def test_a_choice_within_a_cost_is_the_best_of_frontier_feature_budgets_and_smaller_costs(seed, limits, cv):
-    """What the choice maximises is never lower than for any other way to a model that costs no more."""
+def test_the_selection_within_a_cost_is_best_among_frontier_and_smaller_budgets(seed, limits, cv):
+    """The selection metric is never lower than that of other models of at most the same cost."""
     train, valid = parts_of(random_dataset(seed=seed, n_queries=24, n_features=8, longest=12))
     quick = {"cv": cv, "families": ("l1", "forward"), **QUICK}
     options = {"feature_costs": COSTS, **quick}
-    found = frontier(train, valid, **options)
-    rivals = list(zip(found.costs, found.mean, strict=True))
+    front = frontier(train, valid, **options)
+    rivals = list(zip(front.costs, front.mean, strict=True))
     for k in (2, None):
         ranker = SparseRanker(k, **quick).fit(train, valid=valid)
         rivals.append((priced(train, ranker.coef_), ranker.choice_.validation.mean[ranker.choice_.index]))
@@ -184,12 +184,12 @@ def test_a_choice_within_a_cost_is_the_best_of_frontier_feature_budgets_and_smal
         value = ranker.choice_.validation.mean[ranker.choice_.index]
         assert value == max([value, *(mean for cost, mean in rivals if cost <= limit)])
         cut = frontier(train, valid, max_cost=limit, **options)
-        assert cut.mean.max() == value == found.mean[found.costs <= limit].max()
-        np.testing.assert_array_equal(np.sort(cut.mean), np.sort(found.mean[found.costs <= limit]))
+        assert cut.mean.max() == value == front.mean[front.costs <= limit].max()
+        np.testing.assert_array_equal(np.sort(cut.mean), np.sort(front.mean[front.costs <= limit]))
         rivals.append((priced(train, ranker.coef_), value))
 
 
-def test_a_multiple_of_a_feature_is_not_bought_beside_it(halves):
+def test_multiples_of_a_selected_feature_are_not_selected(halves):
     train, _ = halves
     X = np.column_stack([train.X[:, :3], 2.0 * train.X[:, 0], 0.3 * train.X[:, 0]])
     data = Dataset(X, train.y, train.qid)
@@ -200,7 +200,7 @@ def test_a_multiple_of_a_feature_is_not_bought_beside_it(halves):
         assert not family.fold_coefs[:, :, 3:].any()
 
 
-def test_user_weights_signs_and_forbidden_features_hold_in_every_family(halves):
+def test_l1_weights_signs_and_must_not_apply_to_every_family(halves):
     train, valid = halves
     demands = {"must_not": ["f1"], "signs": {"f2": "-", "f6": "+"}, "must_have": "f4"}
     families = (
@@ -215,7 +215,7 @@ def test_user_weights_signs_and_forbidden_features_hold_in_every_family(halves):
         assert np.all(family.coefs[:, 3] != 0)
 
 
-def test_must_haves_without_costs(halves):
+def test_must_have_without_costs(halves):
     train, valid = halves
     ranker = SparseRanker(3, must_have=["f8"], signs=dict.fromkeys(range(7), "+"), **QUICK)
     ranker.fit(train, valid=valid)
@@ -225,7 +225,7 @@ def test_must_haves_without_costs(halves):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_a_feature_constant_within_queries_is_not_bought(halves, kind):
+def test_features_constant_within_queries_are_not_selected(halves, kind):
     train, valid = halves
     noise = np.random.default_rng(0).random(1000)
 
@@ -240,7 +240,7 @@ def test_a_feature_constant_within_queries_is_not_bought(halves, kind):
         SparseRanker(feature_costs=costs, max_cost=0.5, **QUICK).fit(widened(train), valid=widened(valid))
 
 
-def test_a_budget_for_nothing_but_a_useless_must_have_is_refused(halves):
+def test_a_budget_for_only_a_useless_must_have_is_refused(halves):
     train, _ = halves
     data = train.replace_features(
         np.column_stack([train.X, train.qid.astype(float)]), [*train.feature_names, "per_query"]
@@ -253,7 +253,7 @@ def test_a_budget_for_nothing_but_a_useless_must_have_is_refused(halves):
     assert "'clause'" in info.value.reason
 
 
-def test_the_model_file_holds_costs_and_budget(halves, tmp_path):
+def test_the_model_file_has_costs_and_budget(halves, tmp_path):
     train, valid = halves
     ranker = SparseRanker(feature_costs=COSTS, max_cost=6, signs={0: "+"}, **QUICK).fit(train, valid=valid)
     ranker.to_model().save(tmp_path / "model.json")
@@ -266,17 +266,17 @@ def test_the_model_file_holds_costs_and_budget(halves, tmp_path):
     assert "cost" not in plain.metrics
 
 
-def test_progress_only_grows(halves):
+def test_progress_stays_between_zero_and_one(halves):
     train, valid = halves
-    seen = []
+    steps = []
     SparseRanker(feature_costs=COSTS, max_cost=4, **QUICK).fit(
-        train, valid=valid, progress=lambda *step: seen.append(step)
+        train, valid=valid, progress=lambda *step: steps.append(step)
     )
-    shares = [done / total for done, total in seen]
+    shares = [done / total for done, total in steps]
     assert 0 < shares[0] <= shares[-1] <= 1
 
 
-def test_equal_costs_weigh_alike_and_zero_costs_are_no_free_ride():
+def test_equal_costs_have_equal_weights_and_zero_costs_a_positive_one():
     columns = make_costs({"a": 2.0, "b": 2.0}).columns(("a", "b"))
     np.testing.assert_allclose(cost_weights(columns, 1.0), 1.0)
     columns = make_costs({"a": 0.0, "b": 0.0}).columns(("a", "b"))

@@ -1,4 +1,4 @@
-"""The formulas that certificates are made of, by hand."""
+"""The formulas of certificates, computed by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLOPES = Slopes(np.array([1.0, 2.0, np.inf, 0.0]), np.array([3.0, 0.5, 1.0, 0.0]
 
 
 def stub(dual=lambda scale: 0.0, gradient_error=0.0, value_error=0.0):
-    """An objective that knows its dual values and rounding errors."""
+    """An objective with given dual values and rounding errors."""
     return SimpleNamespace(
         dual=lambda point, scale: dual(scale),
         gradient_error=lambda point: np.asarray(gradient_error),
@@ -38,7 +38,7 @@ def test_a_penalty_of_slopes_by_hand():
     np.testing.assert_array_equal(SLOPES.prox(np.array([-8.0, 3.0, -5.0, 0.0]), 2.0), [-1.0, 0.0, -1.5, 0.0])
 
 
-def test_slopes_that_a_gradient_meets_by_hand():
+def test_feasible_slopes_by_hand():
     np.testing.assert_array_equal(SLOPES.facing(np.array([-1.0, 1.0, 0.0, -2.0])), [1.0, 0.5, 1.0, 0.0])
     g = np.array([-4.0, 2.0, -9.0, -3.0])
     np.testing.assert_array_equal(SLOPES.violation(np.array([0.0, 0.0, 0.0, 2.0]), g), [3.0, 1.5, 0.0, 2.0])
@@ -63,7 +63,7 @@ def test_the_scale_of_a_dual_point_by_hand(g, error, scale):
     assert SLOPES.dual_scale(np.array(g), np.array(error)) == scale
 
 
-def test_what_a_ridge_pays_for_by_hand():
+def test_excess_over_slopes_by_hand():
     g = np.array([-4.0, 1.0, -7.0, 0.5])
     assert SLOPES.excess(g) == 9.0 + 0.25 + 0.25
     assert SLOPES.excess(g, 0.5) == 3.5**2 + 1.0 + 1.0
@@ -71,17 +71,17 @@ def test_what_a_ridge_pays_for_by_hand():
 
 
 def test_a_duality_gap_by_hand():
-    """F = 2 + 1·|w|; the gradient must shrink to ½ of itself, and the dual there is 3·½."""
+    """F = 2 + 1·|w|; the gradient is scaled by ½, and the dual there is 3·½."""
     slopes, point = Slopes(np.ones(1), np.ones(1)), SimpleNamespace(w=np.array([4.0]), value=2.0)
     objective = stub(dual=lambda scale: 3.0 * scale, value_error=0.125)
     assert duality_gap(objective, slopes, point, np.array([-2.0])) == (6.0, 4.5 + 0.125)
     above = stub(dual=lambda scale: 30.0 * scale, value_error=0.125)
-    assert duality_gap(above, slopes, point, np.array([-2.0])) == (6.0, 0.125)  # no gap is negative
+    assert duality_gap(above, slopes, point, np.array([-2.0])) == (6.0, 0.125)  # a gap is never negative
     unsure = stub(dual=lambda scale: 3.0 * scale, gradient_error=2.0)
     assert duality_gap(unsure, slopes, point, np.array([-2.0])) == (6.0, 6.0 - 0.75)
 
 
-def test_the_gap_of_a_penalty_is_that_of_its_slopes():
+def test_the_gap_of_a_penalty_equals_the_gap_of_its_slopes():
     point = SimpleNamespace(w=np.array([4.0]), value=2.0)
     assert L1(1.0).gap(stub(dual=lambda scale: 3.0 * scale), point, np.array([-2.0])) == 4.5
 
@@ -94,7 +94,7 @@ def test_a_strength_is_finite_and_not_negative(alpha):
 
 
 @pytest.mark.parametrize(("ridge", "dual"), [(2.0, 3.0 - 1.0 / 4.0), (0.5, 3.0 - 1.0), (0.25, 3.0 * 0.5)])
-def test_with_a_ridge_the_better_of_two_dual_points_counts(ridge, dual):
+def test_with_a_ridge_the_better_of_two_dual_points_is_used(ridge, dual):
     slopes, point = Slopes(np.ones(1), np.ones(1), ridge), SimpleNamespace(w=np.array([4.0]), value=2.0)
     primal, gap = duality_gap(stub(dual=lambda scale: 3.0 * scale), slopes, point, np.array([-2.0]))
     assert primal == 2.0 + 4.0 + 0.5 * ridge * 16.0
@@ -137,7 +137,7 @@ def exact_hinge(data, w):
 
 
 def near_copies(size, noise, seed=4, n=16):
-    """Two features that differ by noise which is informative, and a third."""
+    """Two features that differ by informative noise, and a third one."""
     rng = np.random.default_rng(seed)
     y, z, third = np.tile([0.0, 1.0], n // 2), rng.normal(size=n), rng.normal(size=n)
     return Dataset(np.c_[size * z, size * z + size * noise * (y + 0.1 * third), third], y, np.arange(n) // 4)
@@ -150,12 +150,12 @@ def difference_of_copies(data):
 
 
 @pytest.mark.parametrize("size", [1e6, 1e8, 1e12])
-def test_no_gap_denies_what_near_copies_with_a_ridge_can_reach(size):
+def test_gaps_are_valid_for_near_copies_with_a_ridge(size):
     data = near_copies(size, noise=1e-9)
     better = difference_of_copies(data)
-    C = 100.0 * float(better @ better)  # the ridge lets the difference in
+    C = 100.0 * float(better @ better)  # small enough a ridge to use the difference
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of scales and tolerances
+        warnings.simplefilter("ignore")  # about scales and tolerances
         ranker = RankSVM(C=C, average=True).fit(data)
     reached = exact_hinge(data, better) + sum(Fraction(float(w)) ** 2 for w in better) / Fraction(2.0 * C)
     assert reached < Fraction(1, 5)
@@ -163,18 +163,18 @@ def test_no_gap_denies_what_near_copies_with_a_ridge_can_reach(size):
 
 
 @pytest.mark.parametrize(("size", "noise"), [(1e3, 1e-10), (1e6, 1e-9), (1e8, 1e-8)])
-def test_no_gap_denies_what_near_copies_without_a_penalty_can_reach(size, noise):
+def test_gaps_are_valid_for_near_copies_without_a_penalty(size, noise):
     data = near_copies(size, noise, seed=5)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of scales and tolerances
+        warnings.simplefilter("ignore")  # about scales and tolerances
         path = sparse_path(data, n_alphas=4, must_have=[0, 1])
     reached = exact_hinge(data, difference_of_copies(data))
     assert reached < Fraction(1, 5)
     assert np.all(path.objectives - path.gaps <= float(reached))
 
 
-def test_unpenalised_features_that_differ_have_a_proof():
-    """At every point of the path, down to a thousandth of the first strength, in features of any scale."""
+def test_unpenalised_features_of_different_scales_converge():
+    """Every point of the path converges with features of different scales."""
     data = random_dataset(seed=8, n_queries=12)
     scaled = Dataset(data.X * 10.0 ** np.arange(-3, data.n_features - 3), data.y, data.qid)
     path = sparse_path(scaled, n_alphas=10, must_have=[0, 1, 2])
@@ -182,8 +182,8 @@ def test_unpenalised_features_that_differ_have_a_proof():
     assert np.all(path.coefs[:, :3])
 
 
-def test_cuts_bound_how_far_unpenalised_weights_are_from_the_optimum():
-    """The optimum of the loss over two unpenalised features, seen from points near and far."""
+def test_cuts_bound_the_distance_of_unpenalised_weights_to_the_optimum():
+    """The bound on the distance to the optimum, at points near and far."""
     data, free = random_dataset(seed=8, n_queries=12), np.array([True, True, False, False, False])
     objective = make_objective(data, "squared_hinge")
     assert objective.n_features == len(free)

@@ -1,4 +1,4 @@
-"""Concave penalties by hand, on both sides of their knees and on them."""
+"""Concave penalties computed by hand, around the points where their formula changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_lp_by_hand():
 
 
 def test_mcp_by_hand():
-    """γα = 4: t − t²/8 up to there, then 2."""
+    """γα = 4: t − t²/8 for t ≤ 4, then 2."""
     penalty = MCP(2.0, gamma=2.0)
     for t, g, slope in [(0.0, 0.0, 1.0), (2.0, 1.5, 0.5), (4.0, 2.0, 0.0), (9.0, 2.0, 0.0)]:
         for sign in (1.0, -1.0):
@@ -34,7 +34,7 @@ def test_mcp_by_hand():
 
 
 def test_scad_by_hand():
-    """α = 2, a = 3: t up to 2, then less and less, 4 from 6 on."""
+    """α = 2, a = 3: slope 1 for t ≤ 2, then decreasing; 4 for t ≥ 6."""
     penalty = SCAD(2.0, a=3.0)
     for t, g, slope in [(1.0, 1.0, 1.0), (2.0, 2.0, 1.0), (4.0, 3.5, 0.5), (6.0, 4.0, 0.0), (9.0, 4.0, 0.0)]:
         for sign in (1.0, -1.0):
@@ -50,7 +50,7 @@ def test_bad_strengths_are_refused(kind, alpha):
         kind(alpha)
 
 
-def test_small_parameters_are_fine():
+def test_small_parameters_are_accepted():
     assert Log(epsilon=1e-9).epsilon == Lp(smoothing=1e-9).smoothing == MCP(gamma=1e-9).gamma == 1e-9
     assert Lp(p=1e-9).p == 1e-9
     assert Lp(p=1 - 1e-9).p == 1 - 1e-9

@@ -1,4 +1,4 @@
-"""Concave penalties: what they refuse, at no strength, and that they prove nothing."""
+"""Concave penalties: bad parameters, strength 0, no certificate."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_bad_parameters_are_refused(make, name, value):
 
 
 @pytest.mark.parametrize("kind", [Log, Lp, MCP, SCAD])
-def test_many_local_minima_have_no_gap_and_no_strength_no_value(kind):
+def test_concave_penalties_have_no_gap_and_are_zero_at_strength_zero(kind):
     w = np.array([1.0, -0.2, 0.0])
     assert np.isnan(kind(1.0).gap(None, None, w))
     assert kind(0.0).value(w) == 0.0
 
 
 @pytest.mark.parametrize("kind", [MCP, SCAD])
-def test_without_strength_nothing_is_weighed(kind):
+def test_weights_are_zero_at_strength_zero(kind):
     np.testing.assert_array_equal(kind(0.0).weights(np.array([1.0, -0.2, 0.0])), np.zeros(3))

@@ -1,4 +1,4 @@
-"""Numbers at the ends of what they can be: finds of ``python -m tests.extremes``, and what methods share."""
+"""Extreme numbers: cases found by ``python -m tests.extremes``, and limits shared by all methods."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", FITTED, ids=str)
-def test_what_was_found_is_fitted_now(case):
+def test_cases_that_must_be_fitted(case):
     outcome = judge(case)
     assert outcome.what == "fitted", outcome
 
 
 @pytest.mark.parametrize(("case", "word"), REFUSED, ids=str)
-def test_what_was_found_is_refused_in_a_sentence_now(case, word):
+def test_cases_that_must_be_refused(case, word):
     outcome = judge(case)
     assert (outcome.what, word in outcome.words) == ("refused", True), outcome
 
 
-def test_a_case_is_known_by_seed_and_number():
-    drawn = [draw(3, number) for number in range(2 * len(METHODS))]
-    assert drawn == [draw(3, number) for number in range(2 * len(METHODS))]
-    assert {case.method for case in drawn} == set(METHODS)
-    assert drawn != [draw(4, number) for number in range(2 * len(METHODS))]
-    assert eval(str(drawn[0])) == drawn[0]
+def test_cases_are_determined_by_seed_and_number():
+    cases = [draw(3, number) for number in range(2 * len(METHODS))]
+    assert cases == [draw(3, number) for number in range(2 * len(METHODS))]
+    assert {case.method for case in cases} == set(METHODS)
+    assert cases != [draw(4, number) for number in range(2 * len(METHODS))]
+    assert eval(str(cases[0])) == cases[0]
 
 
-def test_a_weak_cost_gives_the_direction_of_the_gradient():
-    """With C = 1e-17 the optimum is w = −C·∇f(0) but for terms of the order of C²."""
+def test_with_a_small_cost_weights_follow_the_gradient():
+    """With C = 1e-17 the optimum is w = −C·∇f(0) + O(C²)."""
     data = random_dataset(seed=5)
     weak = rs.baselines.RankSVMStruct(C=1e-17).fit(data).coef_
     less_weak = rs.baselines.RankSVMStruct(C=1e-6).fit(data).coef_
@@ -77,12 +77,12 @@ def test_kinds_of_arrays_with_the_same_values_give_the_same_scores(method, kind)
     case = Case(method, kind=kind, features="whole")
     X, y, qid = case.arrays()
     plain = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-    given, same = (case.ranker().fit(features, y, qid=qid).predict(plain) for features in (X, plain))
-    np.testing.assert_allclose(given, same, rtol=1e-9, atol=1e-12)
+    scores, same = (case.ranker().fit(features, y, qid=qid).predict(plain) for features in (X, plain))
+    np.testing.assert_allclose(scores, same, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("ids", [name for name in IDS if name not in ("bool", "interleaved")])
-def test_ids_of_any_kind_tell_queries_apart(ids):
+def test_query_ids_of_any_type(ids):
     X, y, qid = Case("ranksvm", ids=ids).arrays()
     plain = Case("ranksvm").data()
     data = rs.Dataset(X, y, qid)
@@ -93,7 +93,7 @@ def test_ids_of_any_kind_tell_queries_apart(ids):
 
 
 @pytest.mark.parametrize("features", FEATURES)
-def test_data_of_any_scale_can_be_looked_at(features):
+def test_data_of_any_scale_can_be_inspected(features):
     data = Case("ranksvm", features=features).data()
     figures = rs.inspect_features(data).features
     assert all(np.isfinite([one.deviation, one.minimum, one.maximum]).all() for one in figures)
@@ -105,7 +105,7 @@ def test_data_of_any_scale_can_be_looked_at(features):
 
 
 @pytest.mark.parametrize("features", ["1e+150", "1e+160", "1e-150", "1e-160"])
-def test_what_learns_without_a_ranker_refuses_the_same(features):
+def test_other_functions_refuse_extreme_data(features):
     data, plain = Case("ranksvm", features=features).data(), Case("ranksvm").data()
     model = rs.SparseRanker(max_features=3, n_alphas=5, cv=2).fit(plain).to_model()
     for learn in (
@@ -122,7 +122,7 @@ def test_what_learns_without_a_ranker_refuses_the_same(features):
 
 
 @pytest.mark.parametrize("size", [MIN_MAGNITUDE, MAX_MAGNITUDE])
-def test_the_ends_themselves_are_taken_and_what_is_beyond_is_not(size):
+def test_limits_of_magnitude_are_inclusive(size):
     data = random_dataset(seed=6)
     X = np.sign(data.X) * size
     beyond = {MIN_MAGNITUDE: 0.2, MAX_MAGNITUDE: 1.1}[size]
@@ -149,7 +149,7 @@ def test_scores_that_overflow_are_refused(ranker):
         assert "overflows" in info.value.reason
 
 
-def test_a_query_that_is_too_long_for_lightgbm_is_named(capfd):
+def test_queries_too_long_for_lightgbm_are_named(capfd):
     sizes = [30, 10_001]
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(sum(sizes), 2)), np.repeat(["short", "long"], sizes)

@@ -1,4 +1,4 @@
-"""Forward selection with swaps against enumeration, and within its budget."""
+"""Forward selection with swaps: against enumeration, budgets, folds."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -47,7 +47,7 @@ def run(budget=ANY, most=5, data=DATA):
     return search_of(budget, data).path(most, budget)
 
 
-def test_no_set_of_up_to_three_features_is_better():
+def test_equals_enumeration_of_up_to_three_features():
     path, ridge = run(most=3), search_of().ridge
     for k, objective in enumerate(objectives_of(path), start=1):
         fits = (
@@ -65,8 +65,8 @@ def test_sizes_objectives_and_gaps():
     assert all(result.gap <= 1e-6 * result.objective for result in path)
 
 
-def test_a_swap_takes_back_a_greedy_step():
-    """x₂ is the best feature alone, x₀ and x₁ together rank perfectly: greedy growth would keep x₂."""
+def test_a_swap_reverses_a_greedy_step():
+    """x₂ is the best single feature, x₀ and x₁ together rank perfectly; greedy selection would keep x₂."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 600))
     y = (a + b > 0.5).astype(float)
@@ -75,7 +75,7 @@ def test_a_swap_takes_back_a_greedy_step():
     assert sets_of(run(data=data, most=2, budget=any_of(3))) == [[2], [0, 1]]
 
 
-def test_near_copies_do_not_fill_the_places():
+def test_near_copies_are_not_selected_together():
     strongest = sets_of(run(most=1))[0][0]
     noise = 1e-3 * np.random.default_rng(1).normal(size=(3, DATA.n_docs))
     copies = DATA.X[:, strongest] + noise
@@ -85,7 +85,7 @@ def test_near_copies_do_not_fill_the_places():
         assert len({strongest, 9, 10, 11} & set(chosen)) <= 1
 
 
-def test_fixed_features_stay_and_others_join():
+def test_must_have_features_are_kept():
     path = run(replace(ANY, must_have=np.isin(np.arange(9), (1, 8))), most=4)
     assert sizes_of(path) == [2, 3, 4]
     assert all({1, 8} <= set(chosen) for chosen in sets_of(path))
@@ -100,7 +100,7 @@ def test_signs_and_forbidden_features():
     assert (coefs * np.sign(free) <= 0).all()
 
 
-def test_costs_are_kept():
+def test_cost_limits_are_respected():
     costs = make_costs({"features": {"*": 1.0}, "groups": {"g": {"cost": 3.0, "features": ["f1", "f2"]}}})
     prices = costs.columns(DATA.feature_names)
     path = run(replace(ANY, costs=prices, max_cost=4.0), most=9)
@@ -109,12 +109,12 @@ def test_costs_are_kept():
 
 
 @pytest.mark.parametrize("most", [0, 1])
-def test_nothing_to_choose(most):
+def test_no_usable_features(most):
     path = run(Budget(must_not=np.ones(9, dtype=bool)), most=most)
     assert len(path) == 0
 
 
-def test_a_search_that_knows_sets_already_finds_the_same():
+def test_a_search_with_cached_sets_has_the_same_result():
     costs = make_costs({"features": {"*": 1.0}, "groups": {"g": {"cost": 3.0, "features": ["f1", "f2"]}}})
     prices = costs.columns(DATA.feature_names)
     search = ForwardSearch(OBJECTIVE, OBJECTIVE.varies)
@@ -126,8 +126,8 @@ def test_a_search_that_knows_sets_already_finds_the_same():
             np.testing.assert_allclose(coefs_of(again), coefs_of(fresh), rtol=1e-3, atol=1e-5)
 
 
-def test_money_that_is_left_is_spent():
-    """The steepest features may all be too dear; cheaper ones join all the same."""
+def test_the_remaining_budget_is_used():
+    """Cheaper features are added even if the best ones exceed the budget."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(400, 30))
     y = (X[:, :26].sum(axis=1) + 0.3 * X[:, 26:].sum(axis=1) > 0).astype(float)
@@ -138,8 +138,8 @@ def test_money_that_is_left_is_spent():
     assert (prices.of_models(coefs_of(path)) <= 7.0).all()
 
 
-def test_selections_without_folds_are_near_those_of_fits_that_leave_them_out():
-    """Second-order models around the fits of all data choose nearly the sets, and nearly the weights."""
+def test_approximate_selections_without_a_fold_are_near_exact_ones():
+    """Second-order models around the fits of all data give nearly the same sets and weights."""
     data = rs.make_ranking(
         n_queries=120, n_features=15, n_informative=5, docs_per_query=12, noise=0.5, random_state=8
     )
@@ -154,4 +154,4 @@ def test_selections_without_folds_are_near_those_of_fits_that_leave_them_out():
         assert sets_of(near) == sets_of(exact)
         np.testing.assert_allclose(coefs_of(near), coefs_of(exact), rtol=0.02, atol=0.01)
         np.testing.assert_allclose(objectives_of(near), objectives_of(exact), rtol=2e-3)
-        assert np.abs(coefs_of(near) - coefs_of(path)).max() > 1e-3  # another model than that of all data
+        assert np.abs(coefs_of(near) - coefs_of(path)).max() > 1e-3  # not just the model of all data

@@ -1,4 +1,4 @@
-"""The atoms of Frank–Wolfe and the moves between them, by hand."""
+"""The atoms of Frank–Wolfe and the moves between them, computed by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.solving import frank_wolfe
 
 
 def atoms():
-    """w = (1, −2, 0) in a ball of radius 4: a quarter, a half, and a quarter at the origin."""
+    """w = (1, −2, 0) in a ball of radius 4: weights ¼ and ½ of two atoms, and ¼ of the origin."""
     return Atoms.of(np.array([1.0, -2.0, 0.0]), 4.0)
 
 
@@ -22,13 +22,13 @@ def weights(of):
 
 
 def applied(move, step):
-    """The weights of the atoms after a step."""
+    """Weights of the atoms after a step."""
     after = atoms()
     move.apply(after, step)
     return weights(after)
 
 
-def test_weights_as_atoms_and_back():
+def test_round_trip_of_atoms():
     assert weights(atoms()) == [0.25, 0.0, 0.0, 0.0, 0.5, 0.0, 0.25]
     np.testing.assert_array_equal(atoms().w, [1.0, -2.0, 0.0])
     assert Atoms.of(np.array([3.0, -1.0]), 4.0).origin == 0.0
@@ -38,11 +38,14 @@ def test_weights_as_atoms_and_back():
 @pytest.mark.parametrize(
     ("g", "worst"),
     [
-        ([1.0, 1.0, 5.0], (0, 1.0, 0.25)),  # 4 of +0, −4 of −1, 0 of the origin; 2 is not in use
-        ([0.125, 1.0, 5.0], (0, 1.0, 0.25)),  # ½ of +0
+        (
+            [1.0, 1.0, 5.0],
+            (0, 1.0, 0.25),
+        ),  # slopes: 4 of +0, −4 of −1, 0 of the origin; feature 2 is not in use
+        ([0.125, 1.0, 5.0], (0, 1.0, 0.25)),  # slope ½ of +0
         ([1.0, -2.0, 0.0], (1, -1.0, 0.5)),
         ([-1.0, 1.0, 0.0], (-1, 0.0, 0.25)),
-        ([1.0, -1.0, 0.0], (0, 1.0, 0.25)),  # of two as large the first
+        ([1.0, -1.0, 0.0], (0, 1.0, 0.25)),  # the first of two equal slopes
         ([1.0, -1.0 - 1e-12, 0.0], (0, 1.0, 0.25)),
         ([1.0, -1.0 - 1e-6, 0.0], (1, -1.0, 0.5)),
     ],
@@ -51,7 +54,7 @@ def test_the_worst_atom_in_use(g, worst):
     assert atoms().worst(np.array(g)) == worst
 
 
-def test_without_weight_the_origin_is_not_in_use():
+def test_an_origin_of_weight_zero_is_not_in_use():
     assert Atoms.of(np.array([3.0, -1.0]), 4.0).worst(np.array([-1.0, 2.0])) == (0, 1.0, 0.75)
 
 
@@ -61,7 +64,7 @@ def test_entries_of_atoms():
     assert atoms().vertex(-1, 0.0) == {}
 
 
-def test_what_is_left_of_an_atom_by_rounding_is_nothing():
+def test_atoms_with_weights_below_rounding_are_removed():
     of = atoms()
     of.add(0, 1.0, -0.25 + 1e-16)
     of.add(1, -1.0, -0.25)
@@ -75,7 +78,7 @@ def test_the_classic_move():
     assert (dict(move.amounts), move.share, move.limit) == ({2: -4.0}, -1.0, 1.0)
     np.testing.assert_array_equal(move.direction(atoms().w), [-1.0, 2.0, -4.0])
     assert applied(move, 0.5) == [0.125, 0.0, 0.0, 0.0, 0.25, 0.5, 0.125]
-    up = classic(atoms(), np.array([1.0, -3.0, 3.0]))  # of two as steep the first
+    up = classic(atoms(), np.array([1.0, -3.0, 3.0]))  # the first of two equal slopes
     assert dict(up.amounts) == {1: 4.0}
 
 
@@ -89,9 +92,9 @@ def test_the_pairwise_move():
 
 
 def test_the_away_move():
-    g = np.array([0.0, -2.0, 1.0])  # towards +1 by −8 − 4, away from −1 by 4 − 8: the first is steeper
+    g = np.array([0.0, -2.0, 1.0])  # slopes: towards +1 −8 − 4, away from −1 4 − 8; the first is steeper
     assert away(atoms(), g).share == -1.0
-    g = np.array([2.0, -3.0, 0.0])  # here towards +1 by −12 + 9.5, away from +0 by −9.5 − 8
+    g = np.array([2.0, -3.0, 0.0])  # slopes: towards +1 −12 + 9.5, away from +0 −9.5 − 8
     near = Atoms.of(np.array([0.5, 3.5, 0.0]), 4.0)
     move = away(near, g)
     assert (dict(move.amounts), move.share) == ({0: -4.0}, 1.0)
@@ -101,15 +104,15 @@ def test_the_away_move():
     assert weights(near) == [0.125 * 1.0625 - 0.0625, 0.875 * 1.0625, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_there_is_no_way_from_the_only_atom():
-    """Rounding makes feature 0 as steep as feature 1, where all weight is: the way there goes up a little."""
+def test_the_only_atom_has_no_away_move():
+    """All weight is on feature 1; moving it to feature 0 would not decrease the objective."""
     only = Atoms.of(np.array([0.0, 4.0]), 4.0)
     move = away(only, np.array([-1.0, -1.0 - 1e-12]))
     assert (dict(move.amounts), move.share, move.limit) == ({0: 4.0}, -1.0, 1.0)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 50.0])
-def test_a_start_outside_the_ball_begins_at_its_nearest_point(scale):
+def test_a_start_outside_the_ball_is_projected(scale):
     begun, ball, start = [], L1Ball(2.0), scale * np.array([1.0, -2.0, 0.0, 0.5, 0.0])
     objective = make_objective(random_dataset(seed=3, n_queries=6))
     frank_wolfe(objective, ball, start, max_iter=1, callback=lambda n, w, *_: begun.append(w.copy()))

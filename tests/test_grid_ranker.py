@@ -1,4 +1,4 @@
-"""GridRanker: every linear method within a budget, in Python and at the command line."""
+"""GridRanker: every linear method with a budget, in Python and on the command line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GROUPED = {"features": {"*": 1.0}, "groups": {"pair": {"cost": 1.5, "features": 
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """A tiny grid is not about convergence."""
+    """Ignore convergence warnings of the small grids."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -51,7 +51,7 @@ def parts():
 
 
 def short(name: str) -> Method:
-    """The method with the two ends of its grid."""
+    """The method with only the first and last point of its grid."""
     method = find_method(name)
     return replace(method, grid=list(method.grid)[:: max(1, len(method.grid) - 1)][:2])
 
@@ -96,7 +96,7 @@ def test_cross_validation_without_validation_data(name, parts):
     assert len(model.terms) <= 3
     assert ranker.choice_.validation.values.shape == (n, train.n_queries)
     assert model.parameters["choice"] == {
-        "method": None, "parameters": {},  # a shorter grid makes it another method than that of METHODS
+        "method": None, "parameters": {},  # with a changed grid the method is not one of METHODS
         "candidates": n, "point": to_plain(ranker.points_[ranker.choice_.index]),
         "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard",
     }  # fmt: skip
@@ -105,7 +105,7 @@ def test_cross_validation_without_validation_data(name, parts):
     assert np.array_equal(clone(ranker).fit(train).coef_, ranker.coef_)
 
 
-def test_what_is_measured_is_what_evaluate_measures(parts):
+def test_the_metric_equals_evaluate(parts):
     train, valid = parts
     ranker = rs.GridRanker("ranksvm-l1", max_features=3, metric="map", profile="letor")
     ranker.fit(train, valid=valid)
@@ -115,27 +115,27 @@ def test_what_is_measured_is_what_evaluate_measures(parts):
     assert expected == ranker.choice_.validation.mean.max()
 
 
-def test_without_a_budget_the_chosen_point_is_the_method_s_own_fit(parts):
+def test_without_a_budget_the_result_is_the_fit_of_the_selected_point(parts):
     train, valid = parts
     ranker = rs.GridRanker("ranksvm").fit(train, valid=valid)
-    plain = find_method("ranksvm").make(**ranker.points_[ranker.choice_.index]).fit(train)
-    assert np.array_equal(ranker.coef_, plain.coef_)
-    assert ranker.to_model().certificate == plain.to_model().certificate
-    assert np.array_equal(ranker.predict(valid), plain.predict(valid))
+    direct = find_method("ranksvm").make(**ranker.points_[ranker.choice_.index]).fit(train)
+    assert np.array_equal(ranker.coef_, direct.coef_)
+    assert ranker.to_model().certificate == direct.to_model().certificate
+    assert np.array_equal(ranker.predict(valid), direct.predict(valid))
 
 
-def test_a_restricted_fit_says_so_in_its_certificate(parts):
+def test_the_certificate_of_a_restricted_fit_names_its_features(parts):
     train, valid = parts
     ranker = rs.GridRanker("ranksvm", 3).fit(train, valid=valid)
     narrow = train.select_features(ranker.columns_)
-    plain = find_method("ranksvm").make(**ranker.points_[ranker.choice_.index]).fit(narrow)
-    assert np.array_equal(plain.coef_, ranker.coef_[ranker.columns_])
+    direct = find_method("ranksvm").make(**ranker.points_[ranker.choice_.index]).fit(narrow)
+    assert np.array_equal(direct.coef_, ranker.coef_[ranker.columns_])
     assert ranker.to_model().certificate == {
-        **plain.to_model().certificate, "features": [train.feature_names[j] for j in ranker.columns_],
+        **direct.to_model().certificate, "features": [train.feature_names[j] for j in ranker.columns_],
     }  # fmt: skip
 
 
-def test_the_certificate_is_the_one_of_the_chosen_ranker(parts):
+def test_the_certificate_is_that_of_the_selected_ranker(parts):
     train, valid = parts
     concave = rs.GridRanker(short("ranksvm-log")).fit(train, valid=valid).to_model()
     assert set(concave.certificate) == {"objective", "gap_of_last_round"}  # no gap to the global optimum
@@ -153,15 +153,15 @@ def test_the_strongest_features_are_kept():
     assert strongest_columns(coef, spread, Budget(None, 2.0, dear)).tolist() == [1, 2]
 
 
-def test_the_spread_of_a_feature_is_that_within_queries():
+def test_the_spread_of_features_is_within_queries():
     X = np.array([[1.0, 0.0], [3.0, 0.0], [5.0, 7.0], [5.0, 7.0]])
     data = rs.Dataset(X, [0, 1, 0, 1], [1, 1, 2, 2])
     assert spread_in_queries(data).tolist() == [0.5, 0.0]
     assert spread_in_queries(data.select_rows(np.array([0, 2, 1, 3]))).tolist() == [0.5, 0.0]
 
 
-def test_features_above_the_whole_budget_are_never_tried(parts):
-    """The strongest features are all too dear, and a cheap one is kept instead."""
+def test_features_above_the_budget_are_excluded(parts):
+    """The strongest features exceed the budget, so a cheap one is selected."""
     train, valid = parts
     strong = rs.GridRanker("ranksvm-l1", 1).fit(train, valid=valid).to_model().names
     costs = {"*": 1.0, **dict.fromkeys(strong, 5.0)}
@@ -170,7 +170,7 @@ def test_features_above_the_whole_budget_are_never_tried(parts):
     assert not set(cheap.to_model().names) & set(strong)
 
 
-def test_what_is_fixed_is_not_chosen(parts):
+def test_fixed_parameters_are_not_selected(parts):
     train, valid = parts
     fixed = rs.GridRanker("ranksvm", 2, parameters={"C": 3.0}).fit(train, valid=valid)
     assert fixed.points_ == [{"C": 3.0}]
@@ -183,7 +183,7 @@ def test_what_is_fixed_is_not_chosen(parts):
     assert wide.to_model().parameters["max_features"] == train.n_features
 
 
-def test_the_grid_is_the_papers_where_fits_start_from_one_another(parts):
+def test_warm_started_methods_use_the_full_grid(parts):
     train, valid = parts
     assert len(rs.GridRanker("ranksvm-l1", 2).fit(train, valid=valid).points_) == 40
     assert len(rs.GridRanker("ranksvm", 2).fit(train, valid=valid).points_) == 5
@@ -207,11 +207,11 @@ def _with_holes(data: rs.Dataset) -> rs.Dataset:
 
 @pytest.mark.filterwarnings("ignore:qid is None")
 @pytest.mark.full
-def test_scikit_learn_s_rules():
+def test_scikit_learn_conventions():
     check_estimator(rs.GridRanker("ranksvm", 2), on_skip=None)
 
 
-def test_a_search_that_loses_the_query_ids_has_no_score_and_says_how_to_route_them(parts):
+def test_a_search_without_routed_query_ids_has_no_score_and_a_hint(parts):
     train, _ = parts
     X, y, qid = train.X, train.y, train.qid
     ranker = rs.GridRanker("ranksvm", 2, cv=2)
@@ -232,7 +232,7 @@ def test_a_search_that_loses_the_query_ids_has_no_score_and_says_how_to_route_th
         assert pipeline.score(X, y, groups=qid) == pipeline[-1].score(pipeline[0].transform(X), y, qid)
 
 
-def test_weights_of_queries(parts):
+def test_query_weights(parts):
     train, valid = parts
     weight = np.ones(train.n_queries)
     weight[:5] = 0.0
@@ -245,7 +245,7 @@ def test_weights_of_queries(parts):
     )
 
 
-def test_a_single_query_is_measured_on_itself(parts):
+def test_a_single_query_is_also_the_validation_query(parts):
     train, _ = parts
     alone = train.select_queries([0])
     ranker = rs.GridRanker("ranksvm", 2).fit(alone)
@@ -253,16 +253,16 @@ def test_a_single_query_is_measured_on_itself(parts):
     assert ranker.choice_.validation.mean[ranker.choice_.index] == expected
 
 
-def test_a_model_without_features_does_not_win_by_the_order_of_sorted_data(parts):
-    """In data sorted by label, equal scores would be a perfect ranking of a fold."""
+def test_a_model_without_features_is_not_selected_on_sorted_data(parts):
+    """With equal scores, data sorted by label would have a perfect ranking."""
     train, _ = parts
-    ordered = train.select_rows(np.argsort(-train.y, kind="stable"))
-    alphas = [0.9999 * float(rs.sparse_path(ordered, n_alphas=2).alphas[0]), 0.01]
+    sorted_data = train.select_rows(np.argsort(-train.y, kind="stable"))
+    alphas = [0.9999 * float(rs.sparse_path(sorted_data, n_alphas=2).alphas[0]), 0.01]
     method = replace(find_method("ranksvm-l1"), grid=parameter_grid(alpha=alphas))
-    ranker = rs.GridRanker(method).fit(ordered)
+    ranker = rs.GridRanker(method).fit(sorted_data)
     assert ranker.points_[ranker.choice_.index] == {"alpha": 0.01}
-    worst = rs.evaluate(-ordered.y, ordered, ["ndcg@10"]).per_query["ndcg@10"]
-    assert np.sum(ranker.choice_.validation.values[0] == worst) >= ordered.n_queries / 5
+    worst = rs.evaluate(-sorted_data.y, sorted_data, ["ndcg@10"]).per_query["ndcg@10"]
+    assert np.sum(ranker.choice_.validation.values[0] == worst) >= sorted_data.n_queries / 5
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_fit_within_a_cost(here):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_of_the_command_line_has_the_defaults_of_its_class(name):
-    """But for the parameter that its name states."""
+    """Except for parameters that are part of its name."""
     ranker = METHODS[name].make()
     ours, theirs = ranker.get_params(deep=False), type(ranker)().get_params(deep=False)
     assert {key for key in ours if ours[key] != theirs[key]} <= {"penalty", "metric"}
@@ -353,7 +353,7 @@ def test_a_method_of_the_command_line_has_the_defaults_of_its_class(name):
 @pytest.mark.parametrize(
     ("name", "fixed"), [("ranksvm", "C=2"), ("adarank-ndcg", "n_rounds=30"), ("gas", "C=2")]
 )
-def test_validation_data_that_only_measure_do_not_change_the_fit(name, fixed, here):
+def test_validation_data_do_not_change_a_fit_without_selection(name, fixed, here):
     options = ("--method", name, "--set", fixed, *(("--set", "max_features=3") if name == "gas" else ()))
     run(*fit(*options))
     alone = rs.load_model("m.json")
@@ -362,7 +362,7 @@ def test_validation_data_that_only_measure_do_not_change_the_fit(name, fixed, he
     assert (measured.names, measured.weights.tolist()) == (alone.names, alone.weights.tolist())
 
 
-def test_validation_data_only_measure_where_all_is_fixed(here):
+def test_validation_data_are_only_used_for_the_metric_if_all_is_fixed(here):
     text = run(
         *fit("--method", "ranksvm", "--set", "C=2", "--set", "normalise=z", "--valid", "vali.txt")
     ).stdout
@@ -373,7 +373,7 @@ def test_validation_data_only_measure_where_all_is_fixed(here):
     assert "statistically tied" not in text
 
 
-def test_without_any_wish_a_method_is_fitted_as_its_defaults_say(here):
+def test_without_options_a_method_is_fitted_with_its_defaults(here):
     run(*fit("--method", "ranksvm"))
     plain = find_method("ranksvm").make().fit(rs.io.read_letor("train.txt")).to_model()
     assert rs.load_model("m.json").to_dict() == plain.to_dict()
@@ -388,6 +388,6 @@ def test_without_any_wish_a_method_is_fitted_as_its_defaults_say(here):
         (["--costs", "ms.csv", "--max-cost", "0.5"], "--max-cost 0.5: "),
     ],
 )
-def test_what_does_not_apply(options, option, here):
+def test_unsupported_options(options, option, here):
     assert option in refused(*fit("--method", "ranksvm", *options))
     assert not (here / "m.json").exists()

@@ -28,7 +28,7 @@ coarse = st.integers(-12, 12).map(lambda k: k / 4)  # many ties, many difference
 
 @examples(200)
 @given(hnp.arrays(float, st.integers(1, 200), elements=coarse), st.integers(0, 2**31))
-def test_sort_is_the_total_order_by_key_then_item_from_any_start(key, seed):
+def test_sort_orders_by_key_then_item_from_any_initial_order(key, seed):
     item = np.random.default_rng(seed).permutation(len(key))
     expected = np.lexsort((np.arange(len(key)), key))
     shuffled = key[item]
@@ -82,22 +82,22 @@ def test_active_pair_sums(case, weighted, seed):
         np.testing.assert_allclose(t[offsets[q] : offsets[q + 1]].mean(), 0, atol=1e-12)
     expected, worse_sums, better_sums = brute_force(t, level, offsets, table, rows)
     for side, numbers, summed in ((1, expected[:2], worse_sums), (-1, expected[2:], better_sums)):
-        found, sums = [np.empty(len(s)), np.empty(len(s))], np.zeros_like(rows)
+        result, sums = [np.empty(len(s)), np.empty(len(s))], np.zeros_like(rows)
         sweep = (documents, ranking, 0, last, side, table if weighted else None)
-        active_partners(*sweep, *found)
+        active_partners(*sweep, *result)
         partner_rows(*sweep, rows, sums)
-        for got, want in zip(found, numbers, strict=True):
-            np.testing.assert_allclose(got, want, atol=1e-10)
+        for actual, desired in zip(result, numbers, strict=True):
+            np.testing.assert_allclose(actual, desired, atol=1e-10)
         np.testing.assert_allclose(sums, summed, atol=1e-10)
 
 
 @examples(150)
 @given(grouped_scores(), st.integers(0, 2**31))
-def test_the_squared_hinge_and_its_derivatives_from_lists_of_better_documents(case, seed):
-    """Against sums over all pairs, from any order of the lists and any counts to begin with."""
+def test_squared_hinge_and_derivatives_from_lists_of_better_documents(case, seed):
+    """Against sums over all pairs, for any initial order of the lists and any initial counts."""
     s, level, offsets = case
     queries = contiguous_queries(np.arange(len(offsets) - 1), np.diff(offsets))
-    level = local_levels(level.astype(float), queries).astype(np.int8)  # as losses have it: without gaps
+    level = local_levels(level.astype(float), queries).astype(np.int8)  # consecutive, as in losses
     assume(is_decided(s, level, offsets))
     rng = np.random.default_rng(seed)
     n, last = len(s), len(offsets) - 1
@@ -146,13 +146,13 @@ def test_the_squared_hinge_and_its_derivatives_from_lists_of_better_documents(ca
 
 
 def centred(values, offsets):
-    """As the kernels do it, to the bit: it decides whether a pair at the margin is active."""
+    """Bit-identical to the kernels, because rounding decides whether a pair at the margin is active."""
     parts = [values[lo:hi] for lo, hi in itertools.pairwise(offsets)]
     return np.concatenate([part - (sum((part - part[0]).tolist()) / len(part) + part[0]) for part in parts])
 
 
 def shuffled_lists(rng, lists, listed, n):
-    """Put the documents of each query's lists into any order; counts that the lists allow."""
+    """Shuffle the lists of each query in place; returns random valid counts."""
     active_better = np.zeros(n, dtype=np.int32)
     for k in range(len(lists.begin) - 1):
         lo, hi = lists.begin[k : k + 2]
@@ -163,7 +163,7 @@ def shuffled_lists(rng, lists, listed, n):
 
 
 def is_decided(s, level, offsets):
-    """Whether rounding cannot change which pairs count: none is at the hinge, or the means are exact."""
+    """Whether rounding cannot change the active pairs: no pair is at the margin, or the means are exact."""
     exact = [_has_exact_mean(s[lo:hi]) for lo, hi in itertools.pairwise(offsets)]
     return all(exact[q] or abs(1.0 - (s[i] - s[j])) > 1e-9 for q, i, j in ordered_pairs(level, offsets))
 
@@ -181,16 +181,16 @@ def ordered_pairs(level, offsets):
                 yield q, i, j
 
 
-def test_a_range_of_queries_touches_no_other_query():
+def test_a_range_of_queries_does_not_change_other_queries():
     offsets = np.array([0, 4, 9, 12])
     rng = np.random.default_rng(1)
     s, level = rng.normal(size=12), rng.integers(0, 3, 12)
     t, order = np.full(12, np.nan), np.arange(12)
-    found = [np.full(12, np.nan) for _ in range(2)]
+    outputs = [np.full(12, np.nan) for _ in range(2)]
     ranking = Ranking(t, order)
     centre_and_sort(s, offsets, 1, 2, ranking)
-    active_partners(GroupedDocuments(offsets, level, np.ones(3), None), ranking, 1, 2, -1, None, *found)
-    for array in (t, *found):
+    active_partners(GroupedDocuments(offsets, level, np.ones(3), None), ranking, 1, 2, -1, None, *outputs)
+    for array in (t, *outputs):
         assert np.isnan(np.delete(array, np.s_[4:9])).all()
         assert np.isfinite(array[4:9]).all()
 

@@ -1,4 +1,4 @@
-"""ℓ1 and the elastic net with weights and signs: slopes by hand, first strengths by search, refusals."""
+"""ℓ1 and the elastic net with weights and signs: slopes, alpha_max, refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ranksieve.penalties import L1, ElasticNet
 from tests.refusals import refused_parameter
 
 WEIGHTS, SIGNS = [1.0, 2.0, 0.0, np.inf, 0.5], [0, 1, -1, 0, -1]
-GRADIENTS = [  # and the largest |g_j|/v_j among the features that may follow −g_j
+GRADIENTS = [  # with the largest |g_j|/v_j among the features that may move along −g_j
     ([3.0, -4.0, 0.0, 9.0, 1.0], 3.0),
     ([-3.0, 6.0, 0.0, -9.0, 2.0], 4.0),
     ([1.0, -4.0, 0.0, 9.0, -7.0], 2.0),
@@ -18,7 +18,7 @@ GRADIENTS = [  # and the largest |g_j|/v_j among the features that may follow �
 
 
 def is_zero_optimal(penalty, g):
-    """No step to either side of 0 is cheaper than what it gains along −g."""
+    """No step from 0 along −g gains more than its penalty."""
     slopes = penalty.slopes(len(g))
     return bool(np.all((-g <= slopes.up) & (g <= slopes.down)))
 
@@ -31,7 +31,7 @@ def test_slopes_by_hand():
 
 
 @pytest.mark.parametrize(("sign", "up", "down"), [(1, 3.0, np.inf), (0, 3.0, 3.0), (-1, np.inf, 3.0)])
-def test_one_sign_is_for_all_features(sign, up, down):
+def test_one_sign_applies_to_all_features(sign, up, down):
     slopes = L1(3.0, signs=sign).slopes(2)
     np.testing.assert_array_equal((slopes.up, slopes.down), ([up, up], [down, down]))
 
@@ -44,14 +44,14 @@ def test_slopes_of_an_elastic_net_by_hand():
     assert ElasticNet(4.0).slopes(1).ridge == 2.0
 
 
-def test_what_is_forbidden_stays_so_at_no_strength():
+def test_forbidden_features_stay_forbidden_at_strength_zero():
     for penalty in (L1(0.0, weights=WEIGHTS), ElasticNet(1.0, weights=WEIGHTS, l1_ratio=0.0)):
         np.testing.assert_array_equal(penalty.slopes(5).up, [0.0, 0.0, 0.0, np.inf, 0.0])
 
 
 @pytest.mark.parametrize(("g", "largest"), GRADIENTS)
 @pytest.mark.parametrize("ratio", [0.25, 1.0])
-def test_the_first_strength_is_the_least_at_which_zero_is_optimal(g, largest, ratio):
+def test_alpha_max_is_the_least_strength_with_optimum_zero(g, largest, ratio):
     g = np.array(g)
     plain, net = L1(weights=WEIGHTS, signs=SIGNS), ElasticNet(weights=WEIGHTS, signs=SIGNS, l1_ratio=ratio)
     for penalty, expected in ((plain, largest), (net, largest / ratio)):
@@ -61,7 +61,7 @@ def test_the_first_strength_is_the_least_at_which_zero_is_optimal(g, largest, ra
             assert not is_zero_optimal(penalty.scaled(expected * (1 - 1e-9)), g)
 
 
-def test_no_strength_holds_an_unpenalised_feature_nor_a_ridge():
+def test_alpha_max_with_unpenalised_features_and_with_a_ridge():
     g = np.array([1.0, 0.0, 0.5])
     assert L1(weights=[1.0, 1.0, 0.0]).alpha_max(g) == np.inf
     assert L1(weights=[1.0, 0.0, 1.0]).alpha_max(g) == 1.0
@@ -88,6 +88,6 @@ def test_refusals(use, name, value):
 
 
 @pytest.mark.parametrize("weights", [2.0, [[1.0, 2.0]], [1.0, np.nan], [1.0, -0.5]])
-def test_weights_that_are_none_are_refused(weights):
+def test_invalid_weights_are_refused(weights):
     with refused_parameter("weights"):
         L1(weights=weights)

@@ -1,4 +1,4 @@
-"""LambdaMART: the trees of LightGBM itself, any labels, any row order, a clear word when it is missing."""
+"""LambdaMART: equals LightGBM, any labels, any row order, a clear error without LightGBM."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def data():
 
 @pytest.fixture(scope="module")
 def graded(data):
-    """The same documents in the neutral order, with whole labels."""
+    """The same documents in the neutral order, with integer labels."""
     rows = lambdamart._neutral_order(data)
     return Dataset(data.X[rows], np.floor(data.y[rows]), data.qid[rows])
 
 
-def test_equals_lightgbm_itself(graded):
+def test_equals_lightgbm(graded):
     ours = LambdaMART(20, n_leaves=7, learning_rate=0.1, l2=1.0, truncation=10).fit(graded)
     theirs = lightgbm.LGBMRanker(
         n_estimators=20,
@@ -46,7 +46,7 @@ def test_equals_lightgbm_itself(graded):
     assert ours.n_iter_ == 20
 
 
-def test_it_learns(data):
+def test_ndcg_improves(data):
     fitted = LambdaMART(60, min_leaf_docs=5).fit(data)
     ndcg = evaluate(fitted.predict(data), data, "ndcg@10", profile="standard").mean["ndcg@10"]
     blind = evaluate(np.zeros(data.n_docs), data, "ndcg@10", profile="standard").mean["ndcg@10"]
@@ -54,8 +54,8 @@ def test_it_learns(data):
     assert set(fitted.support_) >= set(np.flatnonzero(data.truth))
 
 
-def test_only_the_gains_of_labels_count(graded):
-    """Labels 0, ½, 1, … are levels with the gains 2^y − 1, and levels that do not occur change nothing."""
+def test_labels_are_used_by_their_gains(graded):
+    """Labels 0, ½, 1, … are levels with the gains 2^y − 1; unused levels change nothing."""
     halves = Dataset(graded.X, graded.y / 2, graded.qid)
     fitted = LambdaMART(10, min_leaf_docs=5).fit(halves)
     gains = np.exp2(np.arange(graded.y.max() + 1) / 2) - 1
@@ -66,8 +66,8 @@ def test_only_the_gains_of_labels_count(graded):
     assert "label of row 0" in info.value.reason
 
 
-def test_labels_in_row_order_do_not_leak(data):
-    """Before the first tree all scores are equal: rows sorted by label must not change the lambdas."""
+def test_the_order_of_rows_does_not_leak_labels(data):
+    """Before the first tree all scores are equal, so the order of rows must not change the lambdas."""
     sorted_rows = np.lexsort((-data.y, data.qid))
     first = LambdaMART(5).fit(data).predict(data)
     again = LambdaMART(5).fit(data.select_rows(sorted_rows)).predict(data)
@@ -97,16 +97,16 @@ def test_query_weights_matter(data):
     np.testing.assert_allclose(ones, LambdaMART(10).fit(data).predict(data), rtol=1e-6, atol=1e-9)
 
 
-def test_it_is_quiet(data, capfd):
+def test_lightgbm_prints_nothing(data, capfd):
     LambdaMART(3).fit(data).predict(data)
     LambdaMART(3, min_leaf_docs=10**6).fit(data)
     assert capfd.readouterr() == ("", "")
 
 
-def test_callback_sees_every_tree(data):
-    seen = []
-    LambdaMART(3).fit(data, callback=lambda *news: seen.append(news[0]))
-    assert seen == [1, 2, 3]
+def test_callback_is_called_after_every_tree(data):
+    calls = []
+    LambdaMART(3).fit(data, callback=lambda *news: calls.append(news[0]))
+    assert calls == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_bad_parameters(parameters, data):
         LambdaMART(**parameters).fit(data)
 
 
-def test_without_lightgbm_the_cure_is_named(data, monkeypatch):
+def test_without_lightgbm_the_error_names_the_extra(data, monkeypatch):
     def missing(name):
         raise ImportError(name)
 

@@ -1,4 +1,4 @@
-"""Many features, long lists, many queries: the same numbers, without work or memory that grows as squares."""
+"""Many features, long lists, many queries: the same results, without quadratic time or memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wide():
 
 
 def long_list(n, n_levels, seed=0):
-    """One query."""
+    """Data of one query."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 4))
     scores = X @ [1.0, -0.5, 0.2, 0.0] + rng.standard_normal(n)
@@ -38,7 +38,7 @@ def long_list(n, n_levels, seed=0):
 
 
 def largest_blocks(monkeypatch):
-    """The widths of all Hessian blocks that are computed from now on."""
+    """A list that records the widths of all Hessian blocks computed from now on."""
     widths, hessian, hessians = [0], Objective.hessian, Objective.hessians
 
     def counted(self, point, columns):
@@ -55,7 +55,7 @@ def largest_blocks(monkeypatch):
 
 
 def peak(work):
-    """The most memory that some work takes, and what it returns."""
+    """(peak memory, result) of a call."""
     tracemalloc.start()
     try:
         result = work()
@@ -65,16 +65,16 @@ def peak(work):
 
 
 @pytest.mark.parametrize("penalty", ["l1", "log", "mcp", "lp", "scad"])
-def test_no_penalty_needs_a_matrix_of_all_features(penalty, wide, monkeypatch):
+def test_no_penalty_computes_a_hessian_of_all_features(penalty, wide, monkeypatch):
     widths = largest_blocks(monkeypatch)
-    rs.SparseRankSVM(penalty, alpha=0.5).fit(wide)  # compiled functions take memory once
+    rs.SparseRankSVM(penalty, alpha=0.5).fit(wide)  # compile first
     memory, model = peak(lambda: rs.SparseRankSVM(penalty, alpha=0.02).fit(wide))
     assert 0 < len(model.support_) <= wide.n_docs
     assert max(widths) <= 2 * prox_newton.MIN_SET_LIMIT
     assert memory < 8 * wide.X.nbytes  # a matrix of all features would be 66 times X
 
 
-def test_a_small_working_set_finds_the_same_optimum(wide, monkeypatch):
+def test_a_small_working_set_reaches_the_same_optimum(wide, monkeypatch):
     some = rs.Dataset(wide.X[:, :1000], wide.y, wide.qid)
     problem = Problem(make_objective(some), L1(0.02))
     whole = ProxNewton(1e-9).solve(problem)
@@ -83,10 +83,10 @@ def test_a_small_working_set_finds_the_same_optimum(wide, monkeypatch):
     small = ProxNewton(1e-9).solve(problem)
     assert whole.converged
     assert small.converged
-    assert abs(small.objective - whole.objective) <= small.gap + whole.gap  # what the certificates prove
+    assert abs(small.objective - whole.objective) <= small.gap + whole.gap  # by the certificates
 
 
-def test_a_working_set_has_the_features_in_use_and_the_steepest_others():
+def test_working_sets_have_the_features_in_use_and_the_steepest_others():
     g = np.linspace(1.0, 2.0, 1000)
     w = np.zeros(1000)
     w[:3] = 1.0
@@ -98,14 +98,14 @@ def test_a_working_set_has_the_features_in_use_and_the_steepest_others():
     assert prox_newton.working_set(slopes, w, g, 0.8, 10, usable).tolist() == [0, 1, 2, *range(493, 500)]
 
 
-def test_as_many_features_as_documents_may_be_in_a_working_set(wide):
+def test_limit_of_working_sets(wide):
     long = make_objective(long_list(3000, 3))
     assert prox_newton.working_set_limit(long) == prox_newton.MAX_SET_LIMIT
     assert prox_newton.working_set_limit(make_objective(wide)) == prox_newton.MIN_SET_LIMIT
 
 
 @pytest.mark.full
-def test_the_choice_among_models_needs_no_matrix_of_all_features(wide, monkeypatch):
+def test_model_selection_computes_no_hessian_of_all_features(wide, monkeypatch):
     ranker = rs.SparseRanker(max_features=5, n_alphas=15, metric="map").fit(wide)  # compiled once
     widths = largest_blocks(monkeypatch)
     memory, model = peak(lambda: ranker.fit(wide))
@@ -114,10 +114,10 @@ def test_the_choice_among_models_needs_no_matrix_of_all_features(wide, monkeypat
     assert memory < 8 * WIDE**2 / 2  # half of one matrix of all features
 
 
-def test_rankrls_of_few_documents_is_that_of_few_features(wide):
+def test_rankrls_by_documents_equals_rankrls_by_features(wide):
     few = rs.Dataset(wide.X[:, :200], wide.y, wide.qid, document_weight=np.linspace(0.5, 2.0, 60))
     by_documents = rs.baselines.RankRLS(alpha=0.1).fit(few, query_weight=np.arange(1.0, 7.0))
-    twice = np.concatenate([wide.X[:, :200]] * 4)  # the same problem, of more documents than features
+    twice = np.concatenate([wide.X[:, :200]] * 4)  # the same problem with more documents than features
     repeated = rs.Dataset(
         twice, np.tile(wide.y, 4), np.concatenate([wide.qid + 10 * k for k in range(4)]),
         document_weight=np.tile(few.document_weight, 4),
@@ -125,16 +125,16 @@ def test_rankrls_of_few_documents_is_that_of_few_features(wide):
     by_features = rs.baselines.RankRLS(alpha=0.1).fit(repeated, query_weight=np.tile(np.arange(1.0, 7.0), 4))
     np.testing.assert_allclose(by_documents.coef_, by_features.coef_, rtol=1e-9, atol=1e-12)
     assert by_documents.objective_ == pytest.approx(by_features.objective_, rel=1e-10)
-    assert by_documents.gap_ < 1e-12  # what rounding leaves
+    assert by_documents.gap_ < 1e-12  # only rounding
 
 
-def test_rankrls_of_many_features_takes_little_memory(wide):
+def test_rankrls_with_many_features_needs_little_memory(wide):
     memory, model = peak(lambda: rs.baselines.RankRLS().fit(wide))
     assert np.all(model.coef_ != 0)
     assert memory < 8 * wide.X.nbytes
 
 
-def test_copies_of_chosen_features_are_found_among_many(wide, monkeypatch):
+def test_copies_of_selected_features_are_found_among_many(wide, monkeypatch):
     X = wide.X.copy()
     X[:, -1] = -3.0 * X[:, 0]
     widths = largest_blocks(monkeypatch)
@@ -153,7 +153,7 @@ def test_copies_of_chosen_features_are_found_among_many(wide, monkeypatch):
         rs.baselines.HierarchicalILTR,
     ],
 )
-def test_more_features_than_can_be_compared_are_refused(kind):
+def test_too_many_features_for_similarities_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((20, 5001))
     data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))
     with refused_data() as info:
@@ -162,7 +162,7 @@ def test_more_features_than_can_be_compared_are_refused(kind):
 
 
 @pytest.mark.parametrize("kind", [rs.baselines.RankFilter, rs.baselines.RankWrapper])
-def test_more_documents_than_relief_can_compare_are_refused(kind):
+def test_too_many_documents_for_relief_are_refused(kind):
     X = np.random.default_rng(0).standard_normal((10_004, 2))
     data = rs.Dataset(X, np.arange(10_004) % 2.0, np.repeat(["short", "long"], [3, 10_001]))
     with refused_data() as info:
@@ -170,7 +170,7 @@ def test_more_documents_than_relief_can_compare_are_refused(kind):
     assert "query long has 10,001 documents" in info.value.reason
 
 
-def test_without_similarity_any_number_of_features_will_do():
+def test_without_similarity_the_number_of_features_is_not_limited():
     X = np.random.default_rng(0).standard_normal((20, 5001))
     data = rs.Dataset(X, np.arange(20) % 2.0, np.repeat([0, 1], 10))
     assert rs.FSMRank(similarity_weight=0.0, max_iter=3, tol=1.0).fit(data).similarity_ is None
@@ -180,7 +180,7 @@ def test_without_similarity_any_number_of_features_will_do():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 333])
-def test_sorting_counts_what_all_pairs_do(n):
+def test_counting_by_sorting_equals_all_pairs(n):
     rng = np.random.default_rng(n)
     x = rng.standard_normal((n, 7))
     x[:, 1], x[:, 2], x[:, 5] = np.round(x[:, 1]), 0.0, rng.integers(0, 3, n)
@@ -190,9 +190,9 @@ def test_sorting_counts_what_all_pairs_do(n):
     np.testing.assert_array_equal(total, measures._concordance(ranks))
 
 
-def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pairs(monkeypatch):
+def test_similarities_of_long_lists_are_bit_identical_without_memory_for_pairs(monkeypatch):
     data = long_list(1200, 5)
-    feature_similarity("kendall", long_list(1200, 2))  # loads the kernel
+    feature_similarity("kendall", long_list(1200, 2))  # compile first
     memory, sorted_ = peak(lambda: feature_similarity("kendall", data))
     assert memory < 20 * data.X.nbytes  # the signs of all pairs would be 300 times X
     monkeypatch.setattr(measures, "MAX_PAIRWISE_DOCUMENTS", 2000)
@@ -200,7 +200,7 @@ def test_similarities_of_long_lists_have_the_same_bits_and_take_no_room_for_pair
 
 
 @pytest.mark.parametrize("solver", [ProxNewton(), TruncatedNewton()])
-def test_a_query_that_is_all_there_is_is_no_sample_of_itself(solver, monkeypatch):
+def test_a_single_query_is_not_sampled(solver, monkeypatch):
     problem = Problem(make_objective(long_list(300, 3)), Ridge(0.1))
     whole = solver.solve(problem)
     monkeypatch.setattr(sample, "SAMPLE_MIN_DOCUMENTS", 100)
@@ -212,16 +212,16 @@ def test_a_query_that_is_all_there_is_is_no_sample_of_itself(solver, monkeypatch
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_queries_of_one_pair_add_up(weighted):
+def test_many_queries_of_one_pair(weighted):
     rng = np.random.default_rng(0)
     s, y = rng.standard_normal(200), np.tile([1.0, 0.0, 0.0, 1.0], 50)
-    mass = rng.uniform(0.5, 2.0, 200) if weighted else None
-    pairs = rs.Dataset(s[:, None], y, np.repeat(np.arange(100), 2), document_weight=mass)
+    document_weight = rng.uniform(0.5, 2.0, 200) if weighted else None
+    pairs = rs.Dataset(s[:, None], y, np.repeat(np.arange(100), 2), document_weight=document_weight)
     point = make_objective(pairs).evaluate(np.ones(1))
     difference = s.reshape(-1, 2) @ [1.0, -1.0] * np.tile([1.0, -1.0], 50)
     xi, omega = (
         np.maximum(0.0, 1.0 - difference),
-        np.ones(100) if mass is None else mass.reshape(-1, 2).prod(axis=1),
+        np.ones(100) if document_weight is None else document_weight.reshape(-1, 2).prod(axis=1),
     )
     assert point.value == pytest.approx(omega @ xi**2 / omega.sum(), rel=1e-13)
     assert point.slack == pytest.approx(omega @ xi / omega.sum(), rel=1e-13)

@@ -1,4 +1,4 @@
-"""Cross-validation in one batch against fits that really leave the queries out."""
+"""Batched cross-validation against fits without the queries of a fold."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_parts_add_up_to_the_whole(weight):
     assert np.allclose(sums[1] / objective.loss.normaliser, whole.hessian(same, columns), rtol=1e-12)
 
 
-def test_a_known_hessian_is_that_of_its_columns():
+def test_cached_hessians_have_the_right_columns():
     objective = Folds(DATA, 5).objective
     point = objective.evaluate(np.full(12, 0.1))
     fresh = objective.hessian(point, np.array([2, 5]))
@@ -49,13 +49,13 @@ def test_every_query_is_held_out_once_in_each_split():
         assert sorted(held_out.tolist()) == list(range(DATA.n_queries))
 
 
-def test_few_queries_make_few_folds():
+def test_few_queries_have_few_folds():
     few = DATA.select_queries(np.arange(4))
     assert len(Folds(few, 5, 6)) == 4
     assert len(Folds(few, 2, 6)) == 4  # two splits into two folds
 
 
-def test_folds_have_pairs_where_most_queries_have_none():
+def test_folds_have_pairs_if_most_queries_have_none():
     y = np.where(np.isin(DATA.queries.query_of_grouped, [3, 11, 20]), DATA.y, 0.0)
     folds = Folds(rs.Dataset(DATA.X, y, DATA.qid), 5, 6)
     assert len(folds) == 3
@@ -63,25 +63,25 @@ def test_folds_have_pairs_where_most_queries_have_none():
 
 @pytest.mark.parametrize(("share", "tolerance"), [(0.5, 0.002), (0.1, 0.03)])
 @pytest.mark.parametrize("weight", [None, WEIGHT])
-def test_one_step_comes_near_the_fit_without_the_fold(share, tolerance, weight):
-    """Near w = 0 every pair is active, so the step is exact; farther away pairs change sides."""
+def test_one_step_is_near_the_fit_without_the_fold(share, tolerance, weight):
+    """Near w = 0 every pair is active, so the step is exact; otherwise active pairs change."""
     folds = Folds(DATA, 5, 2, query_weight=weight)
     alpha = share * L1().alpha_max(folds.objective.gradient(folds.objective.at_zero))
     whole = ProxNewton(1e-12, 200).solve(Problem(folds.objective, L1(alpha)))
     slopes = [L1(alpha).slopes(12)] * len(folds)
     for queries, w in zip(folds.queries, folds.minima(whole.point, slopes), strict=True):
-        left = np.setdiff1d(np.arange(DATA.n_queries), queries)
-        exact = optimum(DATA.select_queries(left), alpha, None if weight is None else weight[left]).w
+        rest = np.setdiff1d(np.arange(DATA.n_queries), queries)
+        exact = optimum(DATA.select_queries(rest), alpha, None if weight is None else weight[rest]).w
         assert np.abs(w - exact).sum() <= tolerance * np.abs(exact).sum()
-        assert np.abs(w - whole.w).sum() > 0  # it is another model than that of all data
+        assert np.abs(w - whole.w).sum() > 0  # not just the model of all data
 
 
-def test_what_is_left_without_a_fold():
+def test_the_objective_without_a_fold():
     folds = Folds(DATA, 5, 2, query_weight=WEIGHT)
     w = np.linspace(-0.1, 0.2, 12)
     for fold, queries in enumerate(folds.queries):
-        left = np.setdiff1d(np.arange(DATA.n_queries), queries)
-        direct = make_objective(DATA.select_queries(left), query_weight=WEIGHT[left])
+        rest = np.setdiff1d(np.arange(DATA.n_queries), queries)
+        direct = make_objective(DATA.select_queries(rest), query_weight=WEIGHT[rest])
         assert folds.objective_without(fold).evaluate(w).value == direct.evaluate(w).value
 
 
@@ -104,7 +104,7 @@ def test_second_order_models_without_each_fold_of_the_first_split():
 
 @pytest.mark.parametrize("labels", [DATA.y, np.arange(DATA.n_docs) % 11])
 def test_shares_of_queries_in_the_loss(labels):
-    """Two levels and many are counted by different code."""
+    """Two levels and many levels use different code."""
     data = rs.Dataset(DATA.X, labels, DATA.qid)
     weight = WEIGHT + 1.0
     objective = make_objective(data, query_weight=weight)

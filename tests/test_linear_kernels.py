@@ -1,4 +1,4 @@
-"""Products with rows and columns, and their extremes, against NumPy: whole numbers, so nothing is rounded."""
+"""Products with rows and columns, and extremes, against NumPy; integers, so nothing is rounded."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SHIFTED = X.copy()
 SHIFTED[:, FAR] -= FIRST_VALUES[QUERY]
 
 
-def whole(*shape):
-    """Numbers of which none is 0, 1 or −1."""
+def integers(*shape):
+    """Random integers without 0, 1 and −1."""
     return RNG.choice([-3.0, -2.0, 2.0, 3.0, 5.0], shape)
 
 
 def test_scores_of_a_model_and_of_many():
-    coefs = np.where(RNG.random((3, D)) < 0.5, whole(3, D), 0.0)
+    coefs = np.where(RNG.random((3, D)) < 0.5, integers(3, D), 0.0)
     coefs[1] = 0.0  # a model without features
     columns = np.flatnonzero(coefs.any(axis=0))
     model, places = (np.ascontiguousarray(part) for part in np.nonzero(coefs[:, columns]))
@@ -40,7 +40,7 @@ def test_scores_of_a_model_and_of_many():
 
 
 def test_products_of_rows_with_all_and_with_some_columns():
-    w, first, last = whole(D), 33, 90
+    w, first, last = integers(D), 33, 90
     near, expected = w.copy(), (SHIFTED @ w)[first:last]
     near[FAR] = 0.0
     products, chosen, added = np.full(57, np.nan), np.full(57, np.nan), np.ones(57)
@@ -57,8 +57,8 @@ def test_products_of_rows_with_all_and_with_some_columns():
 
 
 def test_sums_of_columns_between_cuts():
-    cuts, before = np.array([20, 60, 60, 95]), whole(3, D)
-    g, sums = whole(75), before.copy()
+    cuts, before = np.array([20, 60, 60, 95]), integers(3, D)
+    g, sums = integers(75), before.copy()
     linear.column_sums(X, g, FAR, FIRST_VALUES, QUERY, cuts, sums)
     for b in range(3):
         rows = slice(cuts[b], cuts[b + 1])
@@ -68,14 +68,14 @@ def test_sums_of_columns_between_cuts():
 
 @pytest.mark.parametrize("d", [19, 16])
 def test_sums_of_stored_columns(d):
-    g, before = whole(N), whole(d)
+    g, before = integers(N), integers(d)
     far, sums = np.array([j for j in FAR if j < d]), before.copy()
     shifts = np.ascontiguousarray(FIRST_VALUES[:, : len(far)])
     linear.add_column_sums(np.ascontiguousarray(X[:, :d].T), g, far, shifts, QUERY, sums)
     np.testing.assert_array_equal(sums, before + g @ SHIFTED[:, :d])
 
 
-def test_some_values_dense_and_sparse():
+def test_single_values_dense_and_sparse():
     rows, columns = np.array([5, 2, 5]), np.array([3, 0])
     values = np.full((3, 2), np.nan)
     linear.gather(X, rows, columns, values)
@@ -87,7 +87,7 @@ def test_some_values_dense_and_sparse():
 
 
 def test_extremes_within_queries():
-    """Whatever sign a column has, stored everywhere in a query or not; a query may be empty."""
+    """Columns of any sign, with and without implicit zeros in a query; a query is empty."""
     sizes = [3, 0, 1, 4, 2]
     offsets, order = np.concatenate([[0], np.cumsum(sizes)]), RNG.permutation(10)
     values = X[:10].copy()
@@ -97,16 +97,16 @@ def test_extremes_within_queries():
     parts = [values[order[a:b]] for a, b in itertools.pairwise(offsets) if b > a]
     spread = np.max([part.max(axis=0) - part.min(axis=0) for part in parts], axis=0)
     largest = np.max([np.abs(part).max(axis=0) for part in parts], axis=0)
-    found = np.zeros(D), np.zeros(D)
-    linear.dense_extremes(values, order, offsets, 0, 5, *found)
-    np.testing.assert_array_equal(found, (spread, largest))
-    stored, found = sparse.csr_matrix(values), (np.zeros(D), np.zeros(D))
-    linear.sparse_extremes(stored.data, stored.indices, stored.indptr, order, offsets, *found)
-    np.testing.assert_array_equal(found, (spread, largest))
+    result = np.zeros(D), np.zeros(D)
+    linear.dense_extremes(values, order, offsets, 0, 5, *result)
+    np.testing.assert_array_equal(result, (spread, largest))
+    stored, result = sparse.csr_matrix(values), (np.zeros(D), np.zeros(D))
+    linear.sparse_extremes(stored.data, stored.indices, stored.indptr, order, offsets, *result)
+    np.testing.assert_array_equal(result, (spread, largest))
 
 
-def test_descent_stops_when_slopes_move_no_further_than_the_tolerance():
-    """From 0, h + ridge = 3: the first sweep moves w by 1 and −2/3, that is slopes by 3 and 2."""
+def test_descent_stops_when_slopes_change_by_less_than_the_tolerance():
+    """From 0, with h + ridge = 3: the first sweep changes w by 1 and −2/3, i.e. slopes by 3 and 2."""
     H, b, free = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-3.0, 1.0]), np.zeros(2)
 
     def reached(tol, sweeps):

@@ -1,4 +1,4 @@
-"""LinearRanker: the methods of the papers are cases of it, to the bit; a wrong part gets one sentence."""
+"""LinearRanker: bit-identical to the named methods; refusals of wrong parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N_PAIRS = make_objective(DATA).loss.normaliser
 L1_WEIGHTS = np.array([1.0, 2.0, 0.5, 1, 1, 1, 1, 1, 1, 0.0])
 
 
-def shared(ranker):
+def results_of(ranker):
     return {
         "coef": ranker.coef_.tolist(),
         "certificate": (ranker.objective_, ranker.gap_, ranker.n_iter_, ranker.converged_),
@@ -42,9 +42,9 @@ def shared(ranker):
         (rs.SparseRankSVM("mcp", 0.02), MCP(0.02), Reweighted(1e-6, 50, ProxNewton(1e-6, 50))),
     ],
 )
-def test_the_methods_of_the_papers_are_cases_of_it(named, penalty, solver):
+def test_equals_the_named_methods(named, penalty, solver):
     composed = rs.LinearRanker(penalty=penalty, solver=solver)
-    assert shared(composed.fit(DATA)) == shared(clone(named).fit(DATA))
+    assert results_of(composed.fit(DATA)) == results_of(clone(named).fit(DATA))
     own, theirs = composed.to_model(), named.fit(DATA).to_model()
     assert (own.terms, own.certificate, own.data) == (theirs.terms, theirs.certificate, theirs.data)
 
@@ -52,19 +52,19 @@ def test_the_methods_of_the_papers_are_cases_of_it(named, penalty, solver):
 def test_any_loss():
     named = rs.SparseListMLE(0.1, k=5, solver="newton").fit(DATA)
     composed = rs.LinearRanker(CostSensitiveListMLE(5), L1(0.1), ProxNewton(1e-4, 1000)).fit(DATA)
-    assert shared(composed) == shared(named)
+    assert results_of(composed) == results_of(named)
     assert composed.can("document_weight") == named.can("document_weight")
 
 
 @pytest.mark.parametrize("penalty", [None, L1(0.02), Ridge(0.1), ElasticNet(0.02, l1_ratio=0.5), L1Ball(3.0)])
-def test_the_solver_is_found_and_the_gap_closed(penalty):
+def test_a_suitable_solver_converges_for_every_penalty(penalty):
     ranker = rs.LinearRanker(penalty=penalty).fit(DATA)
     assert ranker.converged_
     assert 0 <= ranker.gap_ <= 1e-6
 
 
 @pytest.mark.parametrize("penalty", [None, L1(0.02, L1_WEIGHTS), Ridge(0.1), L1Ball(3.0), MCP(0.02)])
-def test_its_model_can_be_verified(penalty, tmp_path):
+def test_models_can_be_verified(penalty, tmp_path):
     rs.LinearRanker(penalty=penalty, normalise="z").fit(DATA).to_model().save(tmp_path / "model.json")
     model = rs.load_model(tmp_path / "model.json")
     assert ("gap" in model.certificate) == (not isinstance(penalty, MCP)), "concave: no proof of an optimum"
@@ -76,18 +76,18 @@ def test_its_model_can_be_verified(penalty, tmp_path):
     assert not rs.verify(rs.model.linear.model_from_dict(forged), DATA).holds
 
 
-def test_a_penalty_as_a_model_file_states_it():
-    stated = rs.LinearRanker(penalty={"kind": "l1", "alpha": 0.02}).fit(DATA)
-    assert shared(stated) == shared(rs.LinearRanker(penalty=L1(0.02)).fit(DATA))
+def test_a_penalty_as_in_model_files():
+    ranker = rs.LinearRanker(penalty={"kind": "l1", "alpha": 0.02}).fit(DATA)
+    assert results_of(ranker) == results_of(rs.LinearRanker(penalty=L1(0.02)).fit(DATA))
 
 
-def test_warm_start_ends_at_once():
+def test_warm_start_converges_immediately():
     ranker = rs.LinearRanker(penalty=L1(0.02), warm_start=True).fit(DATA)
     assert ranker.fit(DATA).n_iter_ <= 1
 
 
 @dataclass
-class NobodySolvesThis(Penalty):
+class Unsolvable(Penalty):
     name = "odd"
     offers = frozenset({"odd"})
 
@@ -104,7 +104,7 @@ class NobodySolvesThis(Penalty):
         ("penalty", "l1", "L1(0.01)"),
         ("penalty", 0.1, "L1(0.01)"),
         ("penalty", L1, "L1(0.01)"),
-        ("penalty", NobodySolvesThis(), "no solver"),
+        ("penalty", Unsolvable(), "no solver"),
         ("solver", "newton", "prox_newton"),
         ("solver", FrankWolfe, "or a name"),
         ("solver", 3, "or a name"),
@@ -113,7 +113,7 @@ class NobodySolvesThis(Penalty):
         ("tol", 0.0, "range"),
     ],
 )
-def test_a_wrong_part_gets_one_sentence(name, value, word):
+def test_wrong_parts_are_refused(name, value, word):
     parts = {"penalty": L1(0.02), name: value}
     with refused_parameter(name) as info:
         rs.LinearRanker(**parts).fit(DATA)

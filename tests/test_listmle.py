@@ -1,4 +1,4 @@
-"""Sparse cost-sensitive ListMLE against its formula over explicit pairs, in long double."""
+"""Sparse cost-sensitive ListMLE against its formula over explicit pairs in long double."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pair_weights(y, k, gain=None):
 
 
 def literal(s, y, k, gain=None):
-    """(loss, gradient) of one query; log-sum-exp only so that scores of ±1e4 stay in range."""
+    """(loss, gradient) of one query, with log-sum-exp to avoid overflow for scores of ±1e4."""
     s = np.asarray(s, dtype=np.longdouble)
     alpha, dcg = pair_weights(y, k, gain)
     value, gradient = np.longdouble(0), np.zeros(len(s), dtype=np.longdouble)
@@ -65,7 +65,7 @@ def literal(s, y, k, gain=None):
 
 
 def literal_mean(s, y, qid, k, weight=None):
-    """The mean over queries, and its gradient."""
+    """(mean over queries, gradient)."""
     value, gradient = np.longdouble(0), np.zeros(len(s), dtype=np.longdouble)
     ids = list(dict.fromkeys(qid.tolist()))
     weight = np.ones(len(ids)) if weight is None else weight
@@ -120,8 +120,8 @@ def test_value_gradient_and_curvature(case, k, weighted, seed):
 
 @examples(100)
 @given(hnp.arrays(float, st.integers(1, 30), elements=st.floats(0, 8, width=16)), st.integers(1, 12))
-def test_no_weight_is_negative(y, k):
-    """The bracket of each pair is ≥ 0 for labels ≥ 0, so the loss is convex; beyond position k it is 0."""
+def test_pair_weights_are_not_negative(y, k):
+    """The weight of each pair is ≥ 0 for labels ≥ 0, so the loss is convex; it is 0 beyond position k."""
     alpha, _ = pair_weights(y, k)
     assert (alpha >= 0).all()
     beyond = np.array([np.sum(y > label) >= k for label in y])
@@ -129,7 +129,7 @@ def test_no_weight_is_negative(y, k):
 
 
 @pytest.mark.parametrize("k", CUTOFFS)
-def test_scores_of_ten_thousand(k):
+def test_large_scores(k):
     rng = np.random.default_rng(k)
     y, qid = rng.integers(0, 4, 60).astype(float), np.repeat([0, 1, 2], 20)
     s = 1e4 * rng.choice([-1.0, 1.0], 60) + rng.normal(size=60)
@@ -140,7 +140,7 @@ def test_scores_of_ten_thousand(k):
     np.testing.assert_allclose(at.gradient / 3, gradient, rtol=1e-10, atol=1e-12)
 
 
-def test_a_nearly_perfect_ranking_keeps_its_digits():
+def test_a_nearly_perfect_ranking_is_computed_precisely():
     """log2(1 + 1e-30) is 1e-30/ln 2, not 0."""
     y, s = np.array([2.0, 1.0, 0.0]), np.array([140.0, 70.0, 0.0])
     at = CostSensitiveListMLE(3).bind(y, group_queries(np.zeros(3, dtype=int))).evaluate(s)
@@ -167,7 +167,7 @@ def test_three_hundred_levels():
     np.testing.assert_allclose(at.gradient, gradient.astype(float), rtol=1e-9, atol=1e-13)
 
 
-def test_queries_that_teach_nothing_stay_in_the_mean():
+def test_queries_without_pairs_are_part_of_the_mean():
     y, qid = np.array([1.0, 0.0, 0.0, 0.0, 3.0, 3.0, 2.0]), np.array([0, 0, 1, 1, 2, 2, 3])
     bound = CostSensitiveListMLE(2).bind(y, group_queries(qid))
     assert bound.normaliser == 4
@@ -194,7 +194,7 @@ def test_lipschitz_bound_on_fits(seed):
 
 
 def test_lipschitz_bound_is_attained():
-    """Documents at −1 and 1: the bound β/(DCG ln 2) is exact at w = 0, a quarter of it would be false."""
+    """Documents at −1 and 1: the bound β/(DCG ln 2) is attained at w = 0; a quarter of it would be wrong."""
     data = Dataset(np.array([[1.0], [-1.0]]), [1.0, 0.0], [0, 0])
     loss = CostSensitiveListMLE(1).bind(data.y, data.queries)
     norm = hessian_norm(LocalObjective(data.X, loss), np.zeros(1))
@@ -231,10 +231,10 @@ def independent_minimum(data, alpha, k):
         return value + alpha * uv.sum(), np.concatenate([g + alpha, alpha - g])
 
     options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(
+    result = minimize(
         split, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2 * d, options=options
     )
-    return found.fun, found.x[:d] - found.x[d:]
+    return result.fun, result.x[:d] - result.x[d:]
 
 
 @pytest.fixture(scope="module")
@@ -258,8 +258,8 @@ def test_agrees_with_an_independent_solver(noisy, optimum, solver):
 
 
 @pytest.mark.parametrize("max_iter", [1, 3, 10, 100])
-def test_the_gap_covers_the_distance_and_beats_the_level_set_bound(noisy, optimum, max_iter):
-    """f convex, ≥ 0, ‖w*‖₁ ≤ F(w)/α: F* ≥ f − ⟨g,w⟩ − F/α·max(0, ‖g‖_∞ − α), never above the dual value."""
+def test_the_gap_is_valid_and_better_than_the_level_set_bound(noisy, optimum, max_iter):
+    """f convex, ≥ 0, ‖w*‖₁ ≤ F(w)/α: F* ≥ f − ⟨g,w⟩ − F/α·max(0, ‖g‖_∞ − α), at most the dual value."""
     alpha, minimum, _ = optimum
     fitted = SparseListMLE(alpha, 5, max_iter=max_iter).fit(noisy)
     w, F = fitted.coef_, fitted.objective_
@@ -282,7 +282,7 @@ def test_every_step_of_the_paper_descends(alpha):
 
 
 def test_stops_on_the_gradient_mapping():
-    """At the end ‖soft-thresholded gradient step‖ is 1e-3 of that at zero; a looser tol stops earlier."""
+    """At the end ‖gradient mapping‖ is at most 1e-3 of that at zero; a larger tol stops earlier."""
     data = make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=2)
     loose, tight = (SparseListMLE(0.1, tol=tol, max_iter=5000).fit(data) for tol in (1e-1, 1e-3))
     assert loose.converged_
@@ -292,13 +292,13 @@ def test_stops_on_the_gradient_mapping():
 
     def mapping(w):
         g = objective.gradient(objective.evaluate(w))
-        return np.linalg.norm(w - L1(0.1).prox(w - g, 1.0))  # with L = 1 ≤ L_k it is at most that with L_k
+        return np.linalg.norm(w - L1(0.1).prox(w - g, 1.0))  # with L = 1 ≤ L_k, at most the one with L_k
 
     assert mapping(tight.coef_) <= 1.5e-3 * mapping(np.zeros(8))
     assert mapping(loose.coef_) > mapping(tight.coef_)
 
 
-def test_alpha_max_gives_the_empty_model():
+def test_alpha_max_has_the_empty_model():
     data = make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=2)
     objective = LocalObjective(data.X, CostSensitiveListMLE().bind(data.y, data.queries))
     largest = np.abs(objective.gradient(objective.at_zero)).max()
@@ -309,7 +309,7 @@ def test_alpha_max_gives_the_empty_model():
     assert len(one.support_) >= 1
 
 
-def test_dense_ranker_has_no_certificate_and_the_lowest_loss(tmp_path):
+def test_a_dense_ranker_has_no_certificate_and_the_lowest_loss(tmp_path):
     data = make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=2)
     dense, sparse = (SparseListMLE(alpha, solver="accelerated").fit(data) for alpha in (0.0, 0.5))
     assert np.isnan(dense.gap_)
@@ -329,7 +329,7 @@ def test_a_warm_start_at_the_optimum_stops_at_once(solver):
     np.testing.assert_allclose(ranker.coef_, before, atol=5e-3)
 
 
-def test_features_that_tell_no_documents_apart():
+def test_features_constant_within_queries():
     X = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 5, axis=0)
     fitted = SparseListMLE().fit(Dataset(X, np.tile([0.0, 1, 2, 0, 1], 4), np.repeat(range(4), 5)))
     assert not fitted.coef_.any()
@@ -338,13 +338,13 @@ def test_features_that_tell_no_documents_apart():
 
 def test_query_weights_and_callback(noisy):
     weight = np.linspace(0.2, 2, noisy.n_queries)
-    seen = []
+    calls = []
     fitted = SparseListMLE(0.05, 5, max_iter=7).fit(
-        noisy, query_weight=weight, callback=lambda n, w, objective, gap: seen.append((n, objective))
+        noisy, query_weight=weight, callback=lambda n, w, objective, gap: calls.append((n, objective))
     )
     value, _ = literal_mean(noisy.X @ fitted.coef_, noisy.y, noisy.qid, 5, weight)
     assert fitted.objective_ == pytest.approx(value + 0.05 * np.abs(fitted.coef_).sum(), rel=1e-12)
-    assert seen == list(enumerate(fitted.trace_.objective))
+    assert calls == list(enumerate(fitted.trace_.objective))
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_sparse_beats_dense_with_fewer_features(letor_root, name, ndcg, mean_ap)
 
 @pytest.mark.letor
 def test_lipschitz_bound_on_ohsumed(letor_root):
-    """Theorem 1 as printed, with ‖x‖_∞ ≤ 1, falls short of the Hessian's norm; the corrected bound holds."""
+    """Theorem 1 as printed, with ‖x‖_∞ ≤ 1, is below the Hessian's norm; the corrected bound holds."""
     data = load_letor_folds("OHSUMED", letor_root)[0].train
     loss = CostSensitiveListMLE().bind(data.y, data.queries)
     norm = hessian_norm(LocalObjective(data.X, loss), np.zeros(data.n_features))

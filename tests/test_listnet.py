@@ -45,7 +45,7 @@ def log_softmax(s):
 
 
 def literal(s, y):
-    """Cross entropy of one query less the target's entropy, and its gradient."""
+    """(cross entropy of one query minus the entropy of the target, gradient)."""
     p = softmax(y)
     cross_entropy, entropy = -np.sum(p * log_softmax(s)), -np.sum(p * log_softmax(y))
     return cross_entropy - entropy, softmax(s) - p
@@ -83,7 +83,7 @@ def test_value_gradient_and_curvature(seed, scale, weighted):
     assert curvature == pytest.approx(per_query @ variances, rel=1e-9, abs=1e-13)
 
 
-def test_scores_of_ten_thousand():
+def test_large_scores():
     rng = np.random.default_rng(0)
     y, qid = rng.integers(0, 4, 60).astype(float), np.repeat([0, 1, 2], 20)
     s = 1e4 * rng.choice([-1.0, 1.0], 60) + rng.normal(size=60)
@@ -94,14 +94,14 @@ def test_scores_of_ten_thousand():
     np.testing.assert_allclose(at.gradient / 3, gradient, atol=1e-15)
 
 
-def test_labels_of_a_thousand():
+def test_large_labels():
     y, queries = np.array([1000.0, 0.0, -1000.0]), group_queries(np.zeros(3, dtype=int))
     at = ListNetLoss().bind(y, queries).evaluate(np.zeros(3))
     assert at.value == pytest.approx(np.log(3))
     np.testing.assert_allclose(at.gradient, [-2 / 3, 1 / 3, 1 / 3])
 
 
-def test_the_minimum_is_zero_where_scores_are_labels(data):
+def test_the_minimum_is_zero_where_scores_equal_labels(data):
     bound = ListNetLoss().bind(data.y, data.queries)
     at = bound.evaluate(data.queries.group(data.y + 5.0))
     assert 0 <= at.value < 1e-13
@@ -130,10 +130,10 @@ def independent_minimum(data, alpha, weight=None):
         return value + alpha * uv.sum(), np.concatenate([g + alpha, alpha - g])
 
     options = {"maxiter": 3000, "maxfun": 10_000, "ftol": 1e-16, "gtol": 1e-10}
-    found = minimize(
+    result = minimize(
         split, np.zeros(2 * d), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2 * d, options=options
     )
-    return found.fun, found.x[:d] - found.x[d:]
+    return result.fun, result.x[:d] - result.x[d:]
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_agrees_with_an_independent_solver(data, minima, alpha, solver):
 
 
 @pytest.mark.parametrize("max_iter", [1, 3, 10, 100])
-def test_the_gap_covers_the_distance(data, minima, max_iter):
+def test_the_gap_bounds_the_distance(data, minima, max_iter):
     fitted = ListNet(0.03, max_iter=max_iter).fit(data)
     minimum, _ = minima[0.03]
     assert fitted.objective_ - minimum <= fitted.gap_ + 1e-9
@@ -161,13 +161,13 @@ def test_the_gap_covers_the_distance(data, minima, max_iter):
     assert fitted.trace_.gap[-1] == fitted.gap_
 
 
-def test_newton_proves_its_optimum_in_few_steps(data):
+def test_newton_certifies_its_optimum_in_few_steps(data):
     fitted = ListNet(0.03, solver="newton", tol=1e-6).fit(data)
     assert fitted.gap_ <= 1e-6 * fitted.objective_
     assert fitted.n_iter_ < 20
 
 
-def test_without_a_penalty_nothing_is_proven(data):
+def test_without_a_penalty_there_is_no_gap(data):
     for solver in ("gradient", "lbfgs"):
         fitted = ListNet(solver=solver).fit(data)
         assert np.isnan(fitted.gap_)
@@ -175,7 +175,7 @@ def test_without_a_penalty_nothing_is_proven(data):
 
 
 @pytest.mark.parametrize("solver", ["gradient", "lbfgs"])
-def test_fewer_iterations_stop_earlier(data, solver):
+def test_max_iter_stops_the_solver(data, solver):
     early, late = (ListNet(solver=solver, max_iter=n, tol=1e-9).fit(data) for n in (2, 200))
     assert early.n_iter_ == len(early.trace_) - 1 == 2
     assert not early.converged_
@@ -185,16 +185,18 @@ def test_fewer_iterations_stop_earlier(data, solver):
 
 
 @pytest.mark.parametrize("solver", ["gradient", "lbfgs"])
-def test_max_iter_gives_the_iterate_of_that_number(data, solver):
-    seen = []
-    ListNet(solver=solver, max_iter=12, tol=1e-12).fit(data, callback=lambda n, w, *_: seen.append(w.copy()))
+def test_max_iter_returns_that_iterate(data, solver):
+    iterates = []
+    ListNet(solver=solver, max_iter=12, tol=1e-12).fit(
+        data, callback=lambda n, w, *_: iterates.append(w.copy())
+    )
     for n in (1, 2, 5, 12):
         fitted = ListNet(solver=solver, max_iter=n, tol=1e-12).fit(data)
         assert fitted.n_iter_ == n
-        np.testing.assert_array_equal(fitted.coef_, seen[n])
+        np.testing.assert_array_equal(fitted.coef_, iterates[n])
 
 
-def test_alpha_max_gives_the_empty_model(data):
+def test_alpha_max_has_the_empty_model(data):
     objective = LocalObjective(data.X, ListNetLoss().bind(data.y, data.queries))
     largest = L1().alpha_max(objective.gradient(objective.at_zero))
     assert len(ListNet(1.001 * largest).fit(data).support_) == 0
@@ -217,10 +219,10 @@ def test_no_feature_varies(ranker):
 
 @pytest.mark.parametrize("solver", ["gradient", "lbfgs"])
 def test_query_weights_callback_and_warm_start(data, solver):
-    weight, seen = np.linspace(0.2, 2, data.n_queries), []
+    weight, calls = np.linspace(0.2, 2, data.n_queries), []
     ranker = ListNet(solver=solver, tol=1e-6, max_iter=5000, warm_start=True)
-    ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: seen.append((n, objective)))
-    assert seen == list(enumerate(ranker.trace_.objective))
+    ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: calls.append((n, objective)))
+    assert calls == list(enumerate(ranker.trace_.objective))
     assert ranker.objective_ == pytest.approx(independent_minimum(data, 0.0, weight)[0], rel=1e-6)
     cold = ranker.n_iter_
     assert ranker.fit(data, query_weight=weight).n_iter_ <= 2 < cold
@@ -253,7 +255,7 @@ def test_pairs_only_in_queries_of_weight_zero():
 
 
 @pytest.mark.parametrize("solver", ["proximal", "accelerated"])
-def test_cslistmle_is_listmle_without_penalty(data, solver):
+def test_cslistmle_equals_listmle_without_penalty(data, solver):
     dense = CSListMLE(5, solver=solver, max_iter=200).fit(data)
     same = SparseListMLE(0.0, 5, solver=solver, max_iter=200).fit(data)
     np.testing.assert_array_equal(dense.coef_, same.coef_)

@@ -1,4 +1,4 @@
-"""Importance and similarity of features against scipy and slow code; constants, weights, bad input."""
+"""Importance and similarity of features against scipy and slow code; constants, weights, errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_constant(data, value=0.1):
 
 
 def slow_kendall(data, weight=None):
-    """|Σ_q τ_q| / √(m_i m_j), scipy's τ-b a query, 0 where a feature is constant."""
+    """|Σ_q τ_q| / √(m_i m_j) with scipy's τ-b per query, 0 for constant features."""
     d, total, m = data.n_features, 0.0, 0.0
     for q, rows in enumerate(query_rows(data)):
         omega = 1.0 if weight is None else weight[q]
@@ -61,30 +61,30 @@ def query_rows(data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pearson_importance_is_scipys(kind):
+def test_pearson_importance_equals_scipy(kind):
     data = sample()
     expected = [abs(pearsonr(data.X[:, j], data.y).statistic) for j in range(data.n_features)]
     tol = 1e-6 if kind == "float32" else 1e-12
-    got = feature_importance("pearson", Dataset(KINDS[kind](data.X), data.y, data.qid))
-    np.testing.assert_allclose(got, expected, atol=tol)
+    actual = feature_importance("pearson", Dataset(KINDS[kind](data.X), data.y, data.qid))
+    np.testing.assert_allclose(actual, expected, atol=tol)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pearson_similarity_is_numpys(kind):
+def test_pearson_similarity_equals_numpy(kind):
     data = sample()
     tol = 1e-6 if kind == "float32" else 1e-12
-    got = feature_similarity("pearson", Dataset(KINDS[kind](data.X), data.y, data.qid))
-    np.testing.assert_allclose(got, np.abs(np.corrcoef(data.X.T)), atol=tol)
-    np.testing.assert_array_equal(np.diag(got), 1.0)
-    np.testing.assert_array_equal(got, got.T)
+    actual = feature_similarity("pearson", Dataset(KINDS[kind](data.X), data.y, data.qid))
+    np.testing.assert_allclose(actual, np.abs(np.corrcoef(data.X.T)), atol=tol)
+    np.testing.assert_array_equal(np.diag(actual), 1.0)
+    np.testing.assert_array_equal(actual, actual.T)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kendall_is_scipys_tau_b_over_queries(kind):
+def test_kendall_equals_scipys_tau_b_over_queries(kind):
     data = sample()
-    got = feature_similarity("kendall", Dataset(KINDS[kind](data.X), data.y, data.qid))
-    np.testing.assert_allclose(got, slow_kendall(data), atol=1e-12)
-    np.testing.assert_array_equal(got, got.T)
+    actual = feature_similarity("kendall", Dataset(KINDS[kind](data.X), data.y, data.qid))
+    np.testing.assert_allclose(actual, slow_kendall(data), atol=1e-12)
+    np.testing.assert_array_equal(actual, actual.T)
 
 
 def test_kendall_without_constant_features_is_the_plain_mean():
@@ -96,12 +96,12 @@ def test_kendall_without_constant_features_is_the_plain_mean():
     assert feature_similarity("kendall", data)[0, 2] == pytest.approx(abs(np.mean(taus)), abs=1e-12)
 
 
-def test_kendall_of_a_query_with_more_pairs_than_one_product_takes():
+def test_kendall_of_a_query_with_many_pairs():
     rng = np.random.default_rng(0)
     x = np.round(rng.normal(size=(150, 3)), 1)  # 11,175 pairs
-    got = feature_similarity("kendall", Dataset(x, rng.integers(0, 2, 150), np.zeros(150)))
+    actual = feature_similarity("kendall", Dataset(x, rng.integers(0, 2, 150), np.zeros(150)))
     for i, j in ((0, 1), (0, 2), (1, 2)):
-        assert got[i, j] == pytest.approx(abs(kendalltau(x[:, i], x[:, j]).statistic), abs=1e-12)
+        assert actual[i, j] == pytest.approx(abs(kendalltau(x[:, i], x[:, j]).statistic), abs=1e-12)
 
 
 @pytest.mark.parametrize(("name", "metric"), [("ndcg", "ndcg@10"), ("map", "map")])
@@ -111,16 +111,16 @@ def test_single_feature_metrics(name, metric, kind):
     X = np.round(data.X, 2).astype(np.float32).astype(np.float64)
     columns = [(X[:, j], -X[:, j]) for j in range(6)]
     expected = [max(evaluate(s, data, metric, "letor").mean[metric] for s in both) for both in columns]
-    got = feature_importance(name, Dataset(KINDS[kind](X), data.y, data.qid))
-    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    actual = feature_importance(name, Dataset(KINDS[kind](X), data.y, data.qid))
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
 def test_many_columns_in_order():
     data = random_dataset(seed=1, n_queries=4, n_features=150)
-    got = feature_importance("map", data)
+    actual = feature_importance("map", data)
     for j in (0, 63, 64, 127, 128, 149):
         best = max(evaluate(s * data.X[:, j], data, ["map"]).mean["map"] for s in (1, -1))
-        assert got[j] == pytest.approx(best, rel=1e-12)
+        assert actual[j] == pytest.approx(best, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", IMPORTANCES)
@@ -130,24 +130,24 @@ def test_a_constant_feature_has_no_importance(name, kind, value):
     if kind == "float32" and abs(value) > 1:
         value = 0.3
     data = with_constant(sample(), value)
-    got = feature_importance(name, Dataset(KINDS[kind](data.X), data.y, data.qid))
-    assert got[-1] == 0.0
-    assert np.all(got[:-1] > 0)
-    assert np.all(got <= 1)
+    actual = feature_importance(name, Dataset(KINDS[kind](data.X), data.y, data.qid))
+    assert actual[-1] == 0.0
+    assert np.all(actual[:-1] > 0)
+    assert np.all(actual <= 1)
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_constant_feature_is_similar_to_itself_alone(name, kind):
+def test_a_constant_feature_is_similar_only_to_itself(name, kind):
     data = with_constant(sample())
-    got = feature_similarity(name, Dataset(KINDS[kind](data.X), data.y, data.qid))
-    np.testing.assert_array_equal(got[-1], [0.0] * 6 + [1.0])
-    np.testing.assert_array_equal(got[:, -1], [0.0] * 6 + [1.0])
-    assert np.all((got >= 0) & (got <= 1))
+    actual = feature_similarity(name, Dataset(KINDS[kind](data.X), data.y, data.qid))
+    np.testing.assert_array_equal(actual[-1], [0.0] * 6 + [1.0])
+    np.testing.assert_array_equal(actual[:, -1], [0.0] * 6 + [1.0])
+    assert np.all((actual >= 0) & (actual <= 1))
 
 
 @pytest.mark.parametrize("name", ["ndcg", "map"])
-def test_a_feature_constant_within_every_query_ranks_nothing(name):
+def test_a_feature_constant_within_queries_has_importance_zero(name):
     data = sample()
     X = np.column_stack([data.X[:, 0], data.qid])
     assert feature_importance(name, Dataset(X, data.y, data.qid))[1] == 0.0
@@ -158,10 +158,10 @@ def test_a_feature_constant_within_every_query_ranks_nothing(name):
 def test_copies_and_negated_copies_are_fully_similar(name):
     data = sample()
     X = np.column_stack([data.X[:, 3], data.X[:, 3], -data.X[:, 3], data.X[:, 0]])
-    got = feature_similarity(name, Dataset(X, data.y, data.qid))
+    actual = feature_similarity(name, Dataset(X, data.y, data.qid))
     expected = 0.0 if name == "identity" else 1.0
-    np.testing.assert_allclose(got[0, 1:3], expected, atol=1e-12)
-    assert got[0, 3] < 0.99
+    np.testing.assert_allclose(actual[0, 1:3], expected, atol=1e-12)
+    assert actual[0, 3] < 0.99
 
 
 @pytest.mark.parametrize("kind", ["float64", "csr"])
@@ -181,7 +181,7 @@ def test_kendall_does_not_depend_on_monotone_changes():
     )
 
 
-def test_kendall_sees_differences_that_float32_does_not():
+def test_kendall_uses_float64_differences():
     x = np.array([[1.0, 1.0], [1.0 + 1e-12, 2.0], [1.0 + 2e-12, 3.0]])
     assert feature_similarity("kendall", Dataset(x, [0, 1, 2], [0, 0, 0]))[0, 1] == pytest.approx(1.0)
 
@@ -201,7 +201,7 @@ def test_order_of_features_and_rows_does_not_matter(seed, columns):
 
 
 def repeated(data, counts):
-    """Each query as often as its count says."""
+    """Data with ``counts[q]`` copies of query q."""
     parts = [
         (data.X[rows], data.y[rows], [(q, k)] * len(rows))
         for q, rows in enumerate(query_rows(data))
@@ -212,7 +212,7 @@ def repeated(data, counts):
 
 
 def partly_left_out():
-    """Data whose last feature varies only within a query that counts 0 times, and the counts."""
+    """Data whose last feature varies only in a query of count 0, and the counts."""
     data = with_constant(sample(seed=3))
     counts = np.array([2, 0, 1, 3, 1, 0, 2, 1, 1, 4, 1, 2])[: data.n_queries]
     left_out = max(np.flatnonzero(counts == 0), key=lambda q: data.queries.sizes[q])
@@ -223,17 +223,17 @@ def partly_left_out():
 
 
 @pytest.mark.parametrize("name", IMPORTANCES)
-def test_importance_with_query_weights_is_that_of_repeated_queries(name):
+def test_importance_with_query_weights_equals_repetition(name):
     data, counts = partly_left_out()
-    got = feature_importance(name, data, counts.astype(float))
-    np.testing.assert_allclose(got, feature_importance(name, repeated(data, counts)), atol=1e-12)
+    actual = feature_importance(name, data, counts.astype(float))
+    np.testing.assert_allclose(actual, feature_importance(name, repeated(data, counts)), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)
-def test_similarity_with_query_weights_is_that_of_repeated_queries(name):
+def test_similarity_with_query_weights_equals_repetition(name):
     data, counts = partly_left_out()
-    got = feature_similarity(name, data, counts.astype(float))
-    np.testing.assert_allclose(got, feature_similarity(name, repeated(data, counts)), atol=1e-12)
+    actual = feature_similarity(name, data, counts.astype(float))
+    np.testing.assert_allclose(actual, feature_similarity(name, repeated(data, counts)), atol=1e-12)
 
 
 def test_absolute_correlations_can_be_indefinite_but_squared_ones_cannot():
@@ -246,7 +246,7 @@ def test_absolute_correlations_can_be_indefinite_but_squared_ones_cannot():
     )
 
 
-def test_the_same_bits_for_any_number_of_threads(small_blocks):
+def test_similarities_are_bit_identical_for_any_number_of_threads(small_blocks):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(12_000, 5))
     data = Dataset(X, rng.integers(0, 3, len(X)), np.arange(len(X)) // 30)
@@ -263,7 +263,7 @@ def test_the_same_bits_for_any_number_of_threads(small_blocks):
     np.testing.assert_allclose(alone[0], np.abs(np.corrcoef(X.T)), atol=1e-12)
 
 
-def test_given_arrays_are_used_and_not_kept():
+def test_arrays_are_copied():
     data = sample()
     s, A = np.linspace(0, 1, 6), np.eye(6) + 0.1
     got_s, got_A = feature_importance(list(s), data), feature_similarity(A, data)

@@ -1,4 +1,4 @@
-"""Metrics against hand-computed values, slow transcriptions of their rules, and other libraries."""
+"""Metrics against values computed by hand, slow implementations of their rules, and other libraries."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def dataset(labels, qid=None):
 
 
 def one(metric, labels, scores=None, profile="letor", **options):
-    """The value of one metric on one query; without scores the labels stand in rank order."""
+    """The value of one metric on one query; without scores, the labels are in rank order."""
     scores = -np.arange(len(labels)) if scores is None else scores
     return evaluate(scores, dataset(labels), metric, profile, **options).per_query[metric][0]
 
 
 def random_case(seed, n_queries=60, longest=40, highest=4):
-    """Shuffled queries of many lengths, some without a relevant document, scores all different."""
+    """Shuffled queries of many lengths, some without relevant documents, with distinct scores."""
     rng = np.random.default_rng(seed)
     qid = rng.permutation(np.repeat(np.arange(1, n_queries + 1), rng.integers(1, longest, n_queries)))
     labels = np.minimum(
@@ -142,7 +142,7 @@ def test_metrics_that_are_not_0_over_0_ignore_empty():
     assert values == dict.fromkeys(names, 0.0)
 
 
-def test_an_empty_short_list_is_empty_first():
+def test_an_empty_short_list_is_treated_as_empty():
     assert one("ndcg@5", [0.0, 0.0], empty=1) == 1.0
     assert one("ndcg@5", [1.0, 0.0], empty=1) == 0.0
 
@@ -157,7 +157,7 @@ def test_ties_keep_input_order():
     assert one("ndcg@3", [0.0, 1.0, 2.0], [1.0, 2.0, 2.0]) == pytest.approx(1.0)
 
 
-def test_mslr_counts_labels_from_two():
+def test_mslr_relevance_begins_at_label_two():
     labels = [1.0, 2.0, 0.0, 3.0]
     assert one("map", labels, profile="mslr") == pytest.approx((1 / 2 + 2 / 4) / 2)
     assert one("p@2", labels, profile="mslr") == 0.5
@@ -176,11 +176,11 @@ def test_map_cut_divides_by_all_relevant():
     assert one("map@1", [1.0, 1.0, 0.0]) == 0.5
 
 
-# Slow transcriptions of the rules
+# Slow implementations of the rules
 
 
 def slow_letor(labels, scores, relevant_from=1.0):
-    """One query, as the LETOR 4.0 script walks through it."""
+    """Metrics of one query with the algorithm of the LETOR 4.0 script."""
     rates = [
         y for _, _, y in sorted((-s, row, y) for row, (s, y) in enumerate(zip(scores, labels, strict=True)))
     ]
@@ -277,7 +277,7 @@ def as_trec(data, scores):
 
 
 def check_against(theirs, data, scores, name, profile, tolerance=1e-9):
-    """``theirs`` maps query ids to values; queries another library leaves out must be 0 here."""
+    """``theirs`` maps query ids to values; queries that the other library omits must be 0."""
     ours = evaluate(scores, data, name, profile)
     expected = [theirs.get(str(query), 0.0) for query in ours.query_ids]
     assert np.count_nonzero(expected) > len(expected) / 4
@@ -357,7 +357,7 @@ def test_against_scikit_learn(k):
 # The evaluation
 
 
-def test_values_stand_in_order_of_the_query_ids():
+def test_values_are_in_order_of_the_query_ids():
     data = dataset([0.0, 1.0, 1.0, 0.0], ["b", "a", "b", "a"])
     result = evaluate([1.0, 2.0, 0.0, 1.0], data, ["mrr", "p@1"])
     assert result.query_ids.tolist() == ["b", "a"]
@@ -399,12 +399,14 @@ def linear_gain(labels):
     return labels
 
 
-def test_own_profile():
-    mine = Profile("mine", gain=linear_gain, relevant_from=3.0, empty="skip")
+def test_custom_profile():
+    custom = Profile("custom", gain=linear_gain, relevant_from=3.0, empty="skip")
     labels = [1.0, 3.0]
-    assert one("ndcg", labels, profile=mine) == pytest.approx((1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3)))
-    assert one("map", labels, profile=mine) == 0.5
-    assert math.isnan(one("map", [2.0, 0.0], profile=mine))
+    assert one("ndcg", labels, profile=custom) == pytest.approx(
+        (1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3))
+    )
+    assert one("map", labels, profile=custom) == 0.5
+    assert math.isnan(one("map", [2.0, 0.0], profile=custom))
 
 
 def test_fractional_labels_have_gains():
@@ -424,7 +426,7 @@ def test_evaluate_many_equals_one_by_one(metric, order):
         np.testing.assert_array_equal(values, single)
 
 
-def test_one_evaluator_serves_different_profiles_metrics_and_cutoffs():
+def test_an_evaluator_can_be_reused_for_metrics_and_cutoffs():
     data, scores = random_case(7)
     names = ["ndcg@3", "ndcg@10", "ndcg", "dcg@3", "dcg", "err@3"]
     evaluator = Evaluator(data, "standard")
@@ -481,7 +483,7 @@ def test_labels_whose_gains_overflow():
     assert "label of row 1" in info.value.reason
 
 
-def test_the_largest_gain_is_the_largest_whose_sum_is_a_number():
+def test_the_largest_gain_has_a_finite_sum():
     largest = np.finfo(np.float64).max / 2
     profile = Profile("linear", gain=lambda labels: labels)
     data = dataset([largest, largest], list("aa"))
@@ -502,7 +504,7 @@ def test_label_above_the_scale_of_err():
     assert one("err@10", [3.0], profile=replace(PROFILES["letor"], max_label=3.0)) == pytest.approx(7 / 8)
 
 
-def test_only_a_dataset_will_do():
+def test_evaluate_needs_a_dataset():
     with refused_parameter("dataset", ([1.0], [1])):
         evaluate([1.0], ([1.0], [1]))
 
@@ -523,7 +525,7 @@ def test_every_metric_has_a_title():
     assert all(metric.title for metric in METRICS.values())
 
 
-def test_data_that_come_with_conventions_of_their_own_warn(tmp_path):
+def test_a_warning_about_data_with_another_profile(tmp_path):
     data = rs.make_ranking(6, 3, 2)
     (tmp_path / "Fold1").mkdir()
     rs.io.write_letor(data, tmp_path / "Fold1" / "train.txt")

@@ -1,4 +1,4 @@
-"""MinBatSRank against a literal transcription of its algorithm, and everything that must keep the bits."""
+"""MinBatSRank: a literal implementation, and bit-identical results from chunks, files and states."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def in_order(data, n_epochs=1):
 
 
 def split(data, at):
-    """The queries before and from number ``at``."""
+    """The queries before number ``at``, and the others."""
     first = np.arange(data.n_queries) < at
     return data.select_queries(first), data.select_queries(~first)
 
 
-STEADY = {True: 0.25, False: 0.002}  # rates at which either variant neither crawls nor oscillates
+STEADY = {True: 0.25, False: 0.002}  # a suitable rate for each variant
 
 
 @pytest.mark.parametrize("feature_wise", [True, False])
 @pytest.mark.parametrize("batch_pairs", [None, 1, 7, 10_000])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_compiled_passes_do_what_the_algorithm_says(feature_wise, batch_pairs, weighted):
+def test_compiled_passes_equal_the_literal_algorithm(feature_wise, batch_pairs, weighted):
     data = random_dataset(5, n_queries=12, n_features=6)
     rule = {"l1": 150.0 if weighted else 30.0, "rate": STEADY[feature_wise], "smoothing": 0.5}
     rule |= {"feature_wise": feature_wise, "batch_pairs": batch_pairs}
@@ -94,7 +94,7 @@ def test_shuffled_epochs_follow_the_documented_orders(seed, l1, rate, n_levels, 
     )
 
 
-def test_the_seed_alone_decides_the_order(small):
+def test_the_order_depends_only_on_the_seed(small):
     first, again, other = (MinBatSRank(n_epochs=2, random_state=seed).fit(small) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.coef_, again.coef_)
     assert not np.array_equal(first.coef_, other.coef_)
@@ -102,7 +102,7 @@ def test_the_seed_alone_decides_the_order(small):
 
 @pytest.mark.parametrize("feature_wise", [True, False])
 @pytest.mark.parametrize("batch_pairs", [None, 5])
-def test_chunks_give_the_bits_of_one_fit(feature_wise, batch_pairs):
+def test_chunks_are_bit_identical_to_one_fit(feature_wise, batch_pairs):
     data = random_dataset(7, n_queries=10)
     options = {"l1": 5.0, "rate": STEADY[feature_wise], "feature_wise": feature_wise}
     options |= {"batch_pairs": batch_pairs, "n_epochs": 1, "shuffle": False}
@@ -117,7 +117,7 @@ def test_chunks_give_the_bits_of_one_fit(feature_wise, batch_pairs):
     assert np.any(whole.coef_)
 
 
-def test_the_columns_of_a_later_chunk_are_found_by_name(small):
+def test_columns_of_later_chunks_are_matched_by_name(small):
     names = [f"signal_{j}" for j in range(small.n_features)]
     first, rest = split(small.replace_features(small.X, names), 3)
     turned = rest.replace_features(rest.X[:, ::-1], names[::-1])
@@ -128,11 +128,11 @@ def test_the_columns_of_a_later_chunk_are_found_by_name(small):
     np.testing.assert_array_equal(other.predict(turned), same.predict(rest))
 
 
-def test_partial_fit_goes_on_after_fit_and_fit_starts_afresh(small):
-    fresh = MinBatSRank().fit(small).coef_
+def test_partial_fit_continues_and_fit_restarts(small):
+    expected = MinBatSRank().fit(small).coef_
     ranker = MinBatSRank().fit(small).partial_fit(small)
-    assert not np.array_equal(ranker.coef_, fresh)
-    np.testing.assert_array_equal(ranker.fit(small).coef_, fresh)
+    assert not np.array_equal(ranker.coef_, expected)
+    np.testing.assert_array_equal(ranker.fit(small).coef_, expected)
 
 
 def test_warm_start_continues_the_epochs(small):
@@ -143,7 +143,7 @@ def test_warm_start_continues_the_epochs(small):
 
 
 def scattered(data):
-    """The same queries with their rows dealt out in turn; every query keeps its place and its rows' order."""
+    """The same data with interleaved queries; the order of queries and of rows within queries is kept."""
     rank = np.arange(data.n_docs) - data.queries.offsets[data.queries.query_of_grouped]
     return data.select_rows(np.argsort(rank, kind="stable"))
 
@@ -166,28 +166,28 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("feature_wise", [True, False])
 @pytest.mark.parametrize("cells", [1, 200, 1 << 20])
-def test_every_form_of_features_gives_the_same_bits(form, feature_wise, cells, monkeypatch):
+def test_every_kind_of_matrix_is_bit_identical(form, feature_wise, cells, monkeypatch):
     monkeypatch.setattr(ftrl, "DENSE_BLOCK_CELLS", cells)
     rng = np.random.default_rng(1)
     data = random_dataset(11, n_queries=15, n_features=8)
     X = np.round(data.X, 1).astype(np.float32).astype(np.float64)
     X[rng.random(X.shape) < 0.5] = 0.0
-    X[data.qid % 3 > 0, 4:] = 0.0  # features that only some queries have
+    X[data.qid % 3 > 0, 4:] = 0.0  # features that are 0 in most queries
     plain = data.replace_features(X)
     options = {"l1": 10.0, "rate": STEADY[feature_wise], "feature_wise": feature_wise, "n_epochs": 3}
     expected = MinBatSRank(**options).fit(plain).coef_
-    given = FORMS[form](plain.replace_features(X.copy()))
-    np.testing.assert_array_equal(MinBatSRank(**options).fit(given).coef_, expected)
+    data_set = FORMS[form](plain.replace_features(X.copy()))
+    np.testing.assert_array_equal(MinBatSRank(**options).fit(data_set).coef_, expected)
     assert np.any(expected[4:])
 
 
-def test_order_of_rows_within_a_query_matters_to_rounding_only(small):
+def test_the_order_of_rows_within_a_query_only_affects_rounding(small):
     rows = np.concatenate([np.flatnonzero(small.qid == q)[::-1] for q in small.queries.ids])
     turned = MinBatSRank().fit(small.select_rows(rows))
     np.testing.assert_allclose(turned.coef_, MinBatSRank().fit(small).coef_, rtol=1e-9)
 
 
-def test_a_query_of_weight_zero_might_as_well_be_absent(small):
+def test_a_query_of_weight_zero_equals_its_absence(small):
     weight = np.ones(small.n_queries)
     weight[2] = 0.0
     with_it = MinBatSRank(shuffle=False).fit(small, query_weight=weight)
@@ -196,7 +196,7 @@ def test_a_query_of_weight_zero_might_as_well_be_absent(small):
     assert with_it.gap_ == pytest.approx(without.gap_, rel=1e-12)
 
 
-def test_objective_and_gap_are_those_of_the_equivalent_problem(small):
+def test_objective_and_gap_of_the_equivalent_problem(small):
     ranker = MinBatSRank(l1=20.0, n_epochs=4).fit(small)
     n_pairs = make_objective(small).loss.normaliser
     assert ranker.alpha_ == pytest.approx(20.0 / (4 * n_pairs))
@@ -208,7 +208,7 @@ def test_objective_and_gap_are_those_of_the_equivalent_problem(small):
     assert ranker.trace_.objective[0] == 1.0
 
 
-def test_many_passes_without_l1_come_near_the_optimum():
+def test_many_passes_without_l1_approach_the_optimum():
     data = random_dataset(2, n_queries=20, n_features=5)
     best = prox_newton(make_objective(data), L1(1e-9), tol=1e-8)
     far, near = (MinBatSRank(0.0, 0.1, n_epochs=n).fit(data) for n in (1, 300))
@@ -223,18 +223,18 @@ def test_the_gap_bounds_the_distance_from_the_optimum():
     assert ranker.gap_ >= ranker.objective_ - best.objective > 0
 
 
-def test_callback_comes_once_an_epoch(small):
-    seen = []
-    ranker = MinBatSRank(n_epochs=3).fit(small, callback=lambda *arguments: seen.append(arguments))
-    assert [epoch for epoch, *_ in seen] == [0, 1, 2, 3]
-    np.testing.assert_array_equal(seen[-1][1], ranker.coef_)
-    assert not seen[0][1].any()
-    assert not np.array_equal(seen[1][1], ranker.coef_)
-    assert [objective for *_, objective, _ in seen] == ranker.trace_.objective
+def test_callback_is_called_once_per_epoch(small):
+    calls = []
+    ranker = MinBatSRank(n_epochs=3).fit(small, callback=lambda *arguments: calls.append(arguments))
+    assert [epoch for epoch, *_ in calls] == [0, 1, 2, 3]
+    np.testing.assert_array_equal(calls[-1][1], ranker.coef_)
+    assert not calls[0][1].any()
+    assert not np.array_equal(calls[1][1], ranker.coef_)
+    assert [objective for *_, objective, _ in calls] == ranker.trace_.objective
 
 
 @pytest.mark.parametrize("keep", ["file", "pickle"])
-def test_state_survives_and_learning_goes_on_to_the_same_bits(small, tmp_path, keep):
+def test_learning_continues_from_a_state_bit_for_bit(small, tmp_path, keep):
     first, rest = split(small, 3)
     ranker = MinBatSRank(np.float32(7.5), 0.3, smoothing=0.1, batch_pairs=4).partial_fit(first)
     if keep == "file":
@@ -284,27 +284,27 @@ def test_damaged_state_files(small, tmp_path):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_file_gives_the_bits_of_its_rows_in_memory(tmp_path, sparse):
+def test_a_file_is_bit_identical_to_data_in_memory(tmp_path, sparse):
     data = make_ranking(n_queries=40, n_features=8, n_informative=3, random_state=3)
     write_letor(data, tmp_path / "data.txt")
     in_memory = MinBatSRank(n_epochs=2, shuffle=False).fit(data)
-    seen = []
+    epochs = []
     ranker = MinBatSRank(n_epochs=2).fit_file(
         tmp_path / "data.txt", n_features=8, sparse=sparse, chunk_bytes=2000,
-        callback=lambda epoch, *_: seen.append(epoch),
+        callback=lambda epoch, *_: epochs.append(epoch),
     )  # fmt: skip
     np.testing.assert_array_equal(ranker.coef_, in_memory.coef_)
     np.testing.assert_array_equal(ranker.predict(data), in_memory.predict(data))
-    assert (ranker.alpha_, ranker.n_iter_, seen) == (in_memory.alpha_, 2, [0, 1, 2])
+    assert (ranker.alpha_, ranker.n_iter_, epochs) == (in_memory.alpha_, 2, [0, 1, 2])
     assert np.any(ranker.coef_)
     ranker.to_model().save(tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("feature_wise", [True, False])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_the_features_of_a_file_need_not_be_known_from_the_start(tmp_path, sparse, feature_wise):
+def test_the_number_of_features_of_a_file_can_be_unknown(tmp_path, sparse, feature_wise):
     data = make_ranking(n_queries=40, n_features=8, n_informative=3, random_state=3)
-    data.X[:150, 5:] = 0.0  # the last features come late
+    data.X[:150, 5:] = 0.0  # the last features appear late
     write_letor(Dataset(sp.csr_array(data.X), data.y, data.qid), tmp_path / "data.txt")
     parameters = {"n_epochs": 2, "feature_wise": feature_wise, "rate": 0.001, "l1": 2.0}
     in_memory = MinBatSRank(shuffle=False, **parameters).fit(data)
@@ -319,7 +319,7 @@ def test_the_features_of_a_file_need_not_be_known_from_the_start(tmp_path, spars
     assert len(ranker.fit_file(tmp_path / "narrow.txt").coef_) == 8
 
 
-def test_missing_values_of_a_file_are_filled_as_the_parameter_says(tmp_path):
+def test_missing_values_of_a_file_are_filled(tmp_path):
     data = make_ranking(n_queries=20, n_features=4, n_informative=2, random_state=3)
     data.X[::7, 1] = np.nan
     write_letor(data, tmp_path / "data.txt")
@@ -327,13 +327,13 @@ def test_missing_values_of_a_file_are_filled_as_the_parameter_says(tmp_path):
     ranker = MinBatSRank(missing="zero").fit_file(tmp_path / "data.txt", n_features=4)
     assert ranker.preparation_ == in_memory.preparation_
     np.testing.assert_array_equal(ranker.predict(data), in_memory.predict(data))
-    asked = MinBatSRank().fit_file(tmp_path / "data.txt", n_features=4, missing="zero")
-    np.testing.assert_array_equal(asked.predict(data), in_memory.predict(data))
+    with_argument = MinBatSRank().fit_file(tmp_path / "data.txt", n_features=4, missing="zero")
+    np.testing.assert_array_equal(with_argument.predict(data), in_memory.predict(data))
     with refused_parameter("missing", "column_mean"):
         MinBatSRank(missing="column_mean").fit_file(tmp_path / "data.txt", n_features=4)
 
 
-def test_file_problems(tmp_path):
+def test_unusable_files(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("1 qid:a 1:1\n1 qid:a 1:2\n")
     with refused_data() as info:
@@ -394,7 +394,7 @@ def test_bad_chunks(small):
     np.testing.assert_array_equal(ranker.coef_, before)
 
 
-def test_divergence_is_an_error_and_leaves_the_state_alone(small):
+def test_divergence_is_an_error_and_keeps_the_state(small):
     ranker = MinBatSRank().partial_fit(small)
     before = ranker.coef_.copy()
     with refused_parameter("rate", 0.0625):
@@ -411,7 +411,7 @@ def test_partial_fit_without_query_ids_warns(small):
             ranker.partial_fit(small.X, small.y)
 
 
-def test_routing_sends_groups_to_partial_fit():
+def test_routing_passes_groups_to_partial_fit():
     with sklearn.config_context(enable_metadata_routing=True):
         requests = MinBatSRank().get_metadata_routing().partial_fit.requests
     assert requests["qid"] == "groups"

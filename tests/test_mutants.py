@@ -1,4 +1,4 @@
-"""The mutants themselves: what they are made of, and that the lists about them name what is there."""
+"""Mutation operators; the lists of tests and equivalent mutants are up to date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOY = '''
 LIMIT = 3
 
 def count(values, least=2):
-    """How many are at least so large."""
+    """Number of values of at least ``least``."""
     n = 0
     for value in values:
         if value >= least and not value is None:
@@ -23,7 +23,7 @@ def count(values, least=2):
 '''
 
 
-def test_each_kind_of_change_is_made_once():
+def test_each_operator_makes_its_mutants():
     changes = [mutant.change for mutant, _ in mutants_of(TOY)]
     assert changes == [
         "n = 0 → nothing",
@@ -47,7 +47,7 @@ def test_each_kind_of_change_is_made_once():
     ]
 
 
-def test_a_mutant_differs_from_the_source_in_its_change_alone():
+def test_mutants_differ_only_in_their_change():
     texts = [ast.unparse(tree) for _, tree in mutants_of(TOY)]
     assert len(set(texts)) == len(texts)
     assert ast.unparse(ast.parse(TOY)) not in texts
@@ -56,7 +56,7 @@ def test_a_mutant_differs_from_the_source_in_its_change_alone():
 
 
 @pytest.mark.parametrize(("module", "tests"), [(module, tests) for _, module, tests in targets([])])
-def test_lists_name_what_is_there(module, tests):
+def test_lists_are_up_to_date(module, tests):
     for test in tests:
         path, _, name = test.partition("::")
         function = name.partition("[")[0]

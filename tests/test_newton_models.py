@@ -1,4 +1,4 @@
-"""Second-order models: working sets by hand, and minima that meet the conditions of optimality exactly."""
+"""Second-order models: working sets computed by hand, and exact minima."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ONES = Slopes(np.ones(4), np.ones(4))
 @pytest.mark.parametrize(
     ("w", "g", "most", "chosen"),
     [
-        ([1.0, 0.0, 0.0, 0.0], [0.0, 0.8, -0.79, -0.8], 9, [0, 1, 3]),  # in use, or near the slope of 1
+        ([1.0, 0.0, 0.0, 0.0], [0.0, 0.8, -0.79, -0.8], 9, [0, 1, 3]),  # features in use, or near the slope 1
         (
             [0.5, 0.0, 0.0, 0.0],
             [0.0, 2.0, 3.0, 0.0],
             2,
             [0, 2],
-        ),  # of too many what is in use, and the steepest
-        ([0.5, 0.0, 0.0, 0.0], [0.0, 2.0, 3.0, 4.0], 1, [0, 3]),  # twice as many as are in use
+        ),  # limited to features in use and the steepest others
+        ([0.5, 0.0, 0.0, 0.0], [0.0, 2.0, 3.0, 4.0], 1, [0, 3]),  # at least twice the number in use
         ([0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 2.0, 1.0], 1, [1]),
     ],
 )
@@ -36,7 +36,7 @@ def test_working_sets_of_other_slopes_by_hand():
     slopes = Slopes(np.array([1.0, 9.0, 0.0, np.inf]), np.array([9.0, 2.0, 0.0, 1.0]))
     w, g = np.zeros(4), np.array([-1.5, 2.0, 0.1, -5.0])
     assert working_set(slopes, w, g, 0.8, 9).tolist() == [0, 1, 2]
-    assert working_set(slopes, w, g, 0.8, 2).tolist() == [0, 2]  # without a slope, then by the share of it
+    assert working_set(slopes, w, g, 0.8, 2).tolist() == [0, 2]  # slope 0 first, then by |g|/slope
     usable = np.array([True, True, False, True])
     assert working_set(slopes, w, g, 0.8, 9, usable).tolist() == [0, 1]
     assert steepest(np.array([3, 5, 8]), np.array([1.0, 2.0, 2.0]), 2).tolist() == [5, 8]
@@ -46,7 +46,7 @@ def test_working_sets_of_other_slopes_by_hand():
 @pytest.mark.parametrize("ridge", [0.0, 0.5])
 def test_the_minimum_of_a_model_is_exact(seed, ridge):
     rng = np.random.default_rng(seed)
-    A = rng.normal(size=(9, 6)) * 10.0 ** rng.integers(-2, 3, 6)  # features of any scale
+    A = rng.normal(size=(9, 6)) * 10.0 ** rng.integers(-2, 3, 6)  # features of different scales
     H, w, columns = A.T @ A, np.zeros(8), np.array([0, 2, 3, 4, 6, 7])
     slopes = Slopes(rng.uniform(0.1, 1.0, 8), rng.uniform(0.1, 1.0, 8), ridge)
     g = 3.0 * rng.normal(size=8)
@@ -60,7 +60,7 @@ def test_the_minimum_of_a_model_is_exact(seed, ridge):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_minimum_of_a_perspective_is_exact_and_soon_found(seed, monkeypatch):
+def test_the_minimum_of_a_perspective_is_exact_after_few_descents(seed, monkeypatch):
     rng, calls = np.random.default_rng(seed), []
     descend = module.descend
     monkeypatch.setattr(module, "descend", lambda *problem: (calls.append(1), descend(*problem)))
@@ -85,7 +85,7 @@ def test_thresholds_by_hand():
 
 
 def test_a_cost_limit_of_half_a_feature():
-    """½w² − w + ½w²/u is least for w = u/(u + 1)."""
+    """½w² − w + ½w²/u has its minimum at w = u/(u + 1)."""
     model = Perspective(np.eye(2), -np.ones(2), 1.0, np.zeros(2, bool), np.zeros(2), 2)
     both, _ = model.minimise(np.zeros(2), 0.1, np.ones(2), 1.0)
     np.testing.assert_allclose(both, [1 / 3, 1 / 3], rtol=1e-3)
@@ -93,7 +93,7 @@ def test_a_cost_limit_of_half_a_feature():
     np.testing.assert_allclose(one, [1 / 3, 1 / 2], rtol=1e-3)
 
 
-def test_from_the_minimum_one_descent_is_enough(monkeypatch):
+def test_a_start_at_the_minimum_needs_one_descent(monkeypatch):
     calls, descend, rng = [], module.descend, np.random.default_rng(3)
     monkeypatch.setattr(module, "descend", lambda *problem: (calls.append(1), descend(*problem)))
     A = rng.normal(size=(9, 6))
@@ -106,17 +106,19 @@ def test_from_the_minimum_one_descent_is_enough(monkeypatch):
 
 def test_the_linear_system_of_a_model_by_hand():
     model = Perspective(np.eye(2), np.array([-4.0, -1.0]), 2.0, np.zeros(2, bool), np.zeros(2), 2)
-    w, t = model._exact(np.array([1.0, 0.1]), 1.0)  # the first is on the parabola: w + 2w = 4
-    np.testing.assert_allclose(w, [4 / 3, 1 / 3], rtol=1e-9)  # the second on the line: w + t = 1, 2w = t
+    w, t = model._exact(np.array([1.0, 0.1]), 1.0)  # the first one is on the parabola: w + 2w = 4
+    np.testing.assert_allclose(
+        w, [4 / 3, 1 / 3], rtol=1e-9
+    )  # the second one is on the line: w + t = 1, 2w = t
     assert t == pytest.approx(2 / 3, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("b", "sign", "t", "optimal"),
     [
-        (0.7, 1.0, 0.5, True),  # may not follow its slope
+        (0.7, 1.0, 0.5, True),  # must not follow its slope because of its sign
         (0.7, 0.0, 0.5, False),
-        (-(1.0 + 1e-6), 0.0, 1.0, True),  # as far above the threshold as is allowed
+        (-(1.0 + 1e-6), 0.0, 1.0, True),  # above the threshold by the tolerance
         (-(1.0 + 2e-6), 0.0, 1.0, False),
     ],
 )
@@ -125,7 +127,7 @@ def test_weights_of_zero_in_a_minimum(b, sign, t, optimal):
     assert model._is_minimum(np.array([4 / 3, 0.0]), t) == optimal
 
 
-def test_an_interval_is_halved_until_it_is_narrow():
+def test_bisection_ends_with_a_narrow_interval():
     tried = []
     module._bisect(lambda x: tried.append(x) or x < 3.7, 1.0, 100.0)
     assert 3.7 <= tried[-1] <= 3.7 * (1.0 + 1e-4)
@@ -133,17 +135,17 @@ def test_an_interval_is_halved_until_it_is_narrow():
     assert len(tried) == 17
 
 
-@pytest.mark.parametrize(("rounding", "kept"), [(0.11, False), (0.12, True)])
-def test_a_polished_minimum_may_be_worse_by_rounding_alone(rounding, kept, monkeypatch):
+@pytest.mark.parametrize(("rounding", "accepted"), [(0.11, False), (0.12, True)])
+def test_a_polished_minimum_is_accepted_if_worse_only_by_rounding(rounding, accepted, monkeypatch):
     monkeypatch.setattr(prox_newton, "OBJECTIVE_ROUNDING", rounding)
     one, z = np.ones(1), np.ones(1)
     polished = prox_newton._polish(-np.eye(1), Slopes(one, one), np.zeros(1), 3.0 * one, z)
-    # 4v − ½v² is stationary in 4 and there 4.5 above its value in 1, where its terms are of size 4
-    np.testing.assert_array_equal(polished, [4.0] if kept else z)
+    # 4v − ½v² is stationary at 4 with a value 4.5 above that at 1, where its terms are of size 4
+    np.testing.assert_array_equal(polished, [4.0] if accepted else z)
 
 
-def test_an_exact_minimum_of_other_signs_is_none():
+def test_an_exact_minimum_with_other_signs_is_rejected():
     hessian, slopes = np.array([[1.0, 0.9], [0.9, 1.0]]), Slopes(np.full(2, 0.1), np.full(2, 0.1))
-    z = np.array([1.0, 0.1])  # with its signs the linear system gives 8.1 and −6.9
+    z = np.array([1.0, 0.1])  # the linear system for its signs has the solution 8.1, −6.9
     polished = prox_newton._polish(hessian, slopes, np.zeros(2), np.array([-2.0, -0.5]), z)
     np.testing.assert_array_equal(polished, z)

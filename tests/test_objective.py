@@ -1,4 +1,4 @@
-"""The objective: every kind of X through one path, the same sums, the same bits."""
+"""The objective: every kind of X, explicit pairs, bit-identical results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_value_gradient_hessian_on_explicit_pairs(kind, scattered, tmp_path):
 
 @pytest.mark.parametrize("kind", [dense64, csr])
 @pytest.mark.parametrize("scattered", [False, True])
-def test_columns_kept_side_by_side_change_nothing(kind, scattered, tmp_path):
+def test_cached_columns_change_nothing(kind, scattered, tmp_path):
     data = random_dataset(seed=1, n_queries=9, n_features=9)
     if scattered:
         data = data.select_rows(np.random.default_rng(0).permutation(data.n_docs))
@@ -88,12 +88,12 @@ def test_columns_kept_side_by_side_change_nothing(kind, scattered, tmp_path):
     assert not keeping.features.keeps(np.array([1]))
 
 
-def test_a_gradient_is_remembered_where_it_was_and_nowhere_else():
+def test_gradients_are_cached_per_point_and_copied():
     data = random_dataset(seed=1, n_queries=9)
     objective = make(data)
     here, there = objective.evaluate(np.ones(5)), objective.evaluate(-np.ones(5))
     first = objective.gradient(here)
-    first[:] = 7.0  # a caller's own
+    first[:] = 7.0  # the caller may modify the result
     second = objective.gradient(here)
     assert not np.any(second == 7.0)
     other = objective.gradient(there)
@@ -101,7 +101,7 @@ def test_a_gradient_is_remembered_where_it_was_and_nowhere_else():
     np.testing.assert_array_equal(objective.gradient(here), second)
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "listnet"])  # with a line of its own, and without
+@pytest.mark.parametrize("loss", ["squared_hinge", "listnet"])  # with and without its own line search
 def test_slopes_along_a_line_against_differences(loss):
     data = random_dataset(seed=4, n_queries=9)
     objective = make_objective(data, LOSSES[loss]())
@@ -130,7 +130,7 @@ def test_gradient_against_differences():
 
 
 @pytest.mark.parametrize("kind", [dense64, dense32, csr])
-def test_same_bits_for_any_number_of_threads(kind, tmp_path, small_blocks):
+def test_bit_identical_for_any_number_of_threads(kind, tmp_path, small_blocks):
     data = random_dataset(seed=5, n_queries=500, n_features=20, longest=30)
     w, columns = np.random.default_rng(1).normal(size=20), np.arange(0, 20, 3)
     results = []
@@ -148,11 +148,11 @@ def test_same_bits_for_any_number_of_threads(kind, tmp_path, small_blocks):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("size", [1e100, 1e200, 1e308, np.inf, np.nan])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_weights_that_overflow_are_never_a_small_loss(small, loss, size):
+def test_overflowing_weights_never_have_a_small_loss(small, loss, size):
     assert not make_objective(small, LOSSES[loss]()).evaluate(np.full(5, size)).value < 1e3
 
 
-def test_rows_must_agree(small):
+def test_numbers_of_rows_must_agree(small):
     with refused_data() as info:
         make(small, small.X[:3])
     assert "3 rows" in info.value.reason

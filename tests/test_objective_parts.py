@@ -1,4 +1,4 @@
-"""What else an objective knows, against sums over explicit pairs: parts, samples, lines, errors."""
+"""Other functions of objectives, against sums over explicit pairs: parts, samples, lines, errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.pairs import explicit_pairs, squared_hinge
 CUTS = np.array([0, 2, 2, 5, 9])
 
 
-def drawn(scattered=False):
-    """Nine queries; feature 2 is constant within each."""
+def make_data(scattered=False):
+    """Data of nine queries; feature 2 is constant within queries."""
     data = random_dataset(seed=1, n_queries=9)
     X = data.X.copy()
     X[:, 2] = data.qid
@@ -26,7 +26,7 @@ def drawn(scattered=False):
 
 
 def explicit(data, w, queries=None):
-    """(value, gradient, Hessian, gradient in scores) of the sum over the pairs of some queries."""
+    """(value, gradient, Hessian, gradient with respect to scores) of the sum over pairs of some queries."""
     pairs = explicit_pairs(data.y, data.qid)
     if queries is not None:
         pairs = pairs[np.isin(data.qid[pairs[:, 0]], queries)]
@@ -39,26 +39,26 @@ def explicit(data, w, queries=None):
 @pytest.fixture(params=[False, True], ids=["together", "scattered"])
 def case(request):
     """(data, objective, point, number of pairs)."""
-    data = drawn(request.param)
+    data = make_data(request.param)
     objective = make_objective(data)
     point = objective.evaluate(np.random.default_rng(2).normal(size=5))
     return data, objective, point, len(explicit_pairs(data.y, data.qid))
 
 
 @pytest.mark.parametrize("case", [False], ids=["together"], indirect=True)
-def test_what_the_queries_between_cuts_add(case):
+def test_parts_between_cuts(case):
     data, objective, point, _ = case
     columns = np.array([0, 2, 3])
-    found = objective.gradients(point, CUTS), objective.hessians(point, columns, CUTS)
+    parts = objective.gradients(point, CUTS), objective.hessians(point, columns, CUTS)
     for k in range(4):
         _, gradient, hessian, _ = explicit(data, point.w, data.queries.ids[CUTS[k] : CUTS[k + 1]])
         varies = [0, 1, 3, 4]
-        np.testing.assert_allclose(found[0][k][varies], gradient[varies], atol=1e-11)
-        np.testing.assert_allclose(found[1][k], hessian[np.ix_(columns, columns)], atol=1e-11)
+        np.testing.assert_allclose(parts[0][k][varies], gradient[varies], atol=1e-11)
+        np.testing.assert_allclose(parts[1][k], hessian[np.ix_(columns, columns)], atol=1e-11)
 
 
-def test_a_hessian_that_is_known_is_that_of_the_point(case):
-    """After hessians: of the same columns, fewer, others, and at another point."""
+def test_cached_hessians_belong_to_their_point(case):
+    """After ``hessians``: for the same columns, for fewer, for others, and at another point."""
     data, objective, point, n_pairs = case
     elsewhere = objective.evaluate(-point.w)
     whole, other = (explicit(data, w)[2] / n_pairs for w in (point.w, -point.w))
@@ -70,7 +70,7 @@ def test_a_hessian_that_is_known_is_that_of_the_point(case):
         np.testing.assert_allclose(objective.hessian(elsewhere, np.array(columns)), expected, atol=1e-12)
 
 
-def test_a_hessian_that_is_known_reads_nothing(case, monkeypatch):
+def test_cached_hessians_do_not_read_features(case, monkeypatch):
     _, objective, point, _ = case
     objective.hessians(point, np.array([0, 1, 3]), CUTS)
     monkeypatch.setattr(objective.features, "reader", None)
@@ -99,7 +99,7 @@ def test_diagonal_products_and_lines(case):
     assert (slope, curvature) == pytest.approx((gradient @ v, v @ hessian @ v), rel=1e-11)
 
 
-def test_errors_by_their_formulas(case):
+def test_error_bounds_equal_their_formulas(case):
     data, objective, point, n_pairs = case
     value, *_, of_scores = explicit(data, point.w)
     size, reach = np.abs(of_scores).sum() / n_pairs, objective.features.max_abs
@@ -119,7 +119,7 @@ def test_errors_by_their_formulas(case):
     assert objective.value_error(point) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
-def test_weights_of_some_columns(case):
+def test_objective_restricted_to_columns(case):
     data, objective, _, n_pairs = case
     columns, w = np.array([4, 1]), np.array([0.5, -1.5])
     objective.gradient(objective.at_zero)
@@ -143,15 +143,15 @@ def test_a_sample_is_the_mean_of_its_queries(case, every):
     n_pairs = np.isin(data.qid[pairs[:, 0]], chosen).sum()
     value, gradient, *_ = explicit(data, point.w, chosen)
     sample = objective.sample(every)
-    found = sample.evaluate(point.w)
-    assert found.value == pytest.approx(value / n_pairs, rel=1e-12)
+    sample_point = sample.evaluate(point.w)
+    assert sample_point.value == pytest.approx(value / n_pairs, rel=1e-12)
     np.testing.assert_allclose(
-        sample.gradient(found)[[0, 1, 3, 4]], gradient[[0, 1, 3, 4]] / n_pairs, atol=1e-12
+        sample.gradient(sample_point)[[0, 1, 3, 4]], gradient[[0, 1, 3, 4]] / n_pairs, atol=1e-12
     )
 
 
-def test_zero_is_remembered_unless_there_are_many_documents(monkeypatch):
-    data = drawn()
+def test_the_point_at_zero_is_cached_for_few_documents(monkeypatch):
+    data = make_data()
     assert (objective := make_objective(data)).at_zero is objective.at_zero
     monkeypatch.setattr(base, "MAX_ZERO_POINT_DOCUMENTS", data.n_docs)
     assert (objective := make_objective(data)).at_zero is objective.at_zero
@@ -159,7 +159,7 @@ def test_zero_is_remembered_unless_there_are_many_documents(monkeypatch):
     assert (objective := make_objective(data)).at_zero is not objective.at_zero
 
 
-def test_a_wide_hessian_takes_the_memory_of_a_few_blocks_however_many_parts_it_is_summed_from():
+def test_memory_of_a_wide_hessian_does_not_depend_on_the_number_of_parts():
     rng, (n, width) = np.random.default_rng(0), (6000, 512)
     data = Dataset(rng.normal(size=(n, width)), rng.integers(0, 3, n).astype(float), np.arange(n) // 10)
     objective, columns = make_objective(data), np.arange(width)

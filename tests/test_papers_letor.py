@@ -1,4 +1,4 @@
-"""The papers' numbers on OHSUMED and MQ2008 (slow; run by make test-letor)."""
+"""Published numbers on OHSUMED and MQ2008 (slow; run by make test-letor)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def test_fenchelrank(letor_root, data_set):
         ("MQ2008", "ranksvm-l0.5", "map", 0.4750),
     ],
 )
-def test_at_least_the_known_good_numbers(letor_root, data_set, name, metric, least):
-    assert row(letor_root, data_set, name)[metric] >= least - 5e-4  # known to four digits, other grids
+def test_at_least_the_published_numbers(letor_root, data_set, name, metric, least):
+    assert (
+        row(letor_root, data_set, name)[metric] >= least - 5e-4
+    )  # published with four digits, for other grids
 
 
 @pytest.mark.parametrize("data_set", ["OHSUMED", "MQ2008"])

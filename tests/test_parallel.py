@@ -25,7 +25,7 @@ from ranksieve._parallel import (
 
 @pytest.fixture
 def two_blas_threads():
-    """However the tests are started; set by the thread that limits them, as no other can do so later."""
+    """Two BLAS threads, set in the thread that later limits them, as the limits require."""
     limit = _limiter().submit(threadpool_limits, 2, "blas").result()
     yield
     _limiter().submit(limit.restore_original_limits).result()
@@ -42,14 +42,14 @@ def test_blocks_cover_every_item_once(sizes):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
-def test_results_come_in_block_order(n_threads):
+def test_results_are_in_block_order(n_threads):
     cuts = np.arange(0, 60, 5)
     with use_threads(n_threads):
         assert map_blocks(lambda a, b: (a, b), cuts) == list(itertools.pairwise(cuts))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
-def test_results_are_added_in_block_order_and_no_thread_keeps_two(n_threads):
+def test_results_are_added_in_block_order_with_one_pending_per_thread(n_threads):
     cuts, added, lock, waiting, most = np.arange(0, 300, 5), [], threading.Lock(), 0, 0
 
     def work(start, stop):
@@ -71,7 +71,7 @@ def test_results_are_added_in_block_order_and_no_thread_keeps_two(n_threads):
     assert most <= n_threads
 
 
-def test_sums_of_blocks_are_those_from_the_first_to_the_last():
+def test_blocks_are_summed_in_order():
     parts = np.random.default_rng(0).normal(size=(12, 3)) * 10.0 ** np.arange(12)[:, None]
     for n_threads in (1, 3):
         with use_threads(n_threads):
@@ -99,7 +99,7 @@ def test_threads_from_the_environment(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_has_threads_of_its_own():
+def test_a_forked_child_has_its_own_threads():
     cuts = np.arange(0, 60, 5)
     with use_threads(2):
         map_blocks(lambda a, b: a, cuts)
@@ -110,23 +110,25 @@ def test_a_forked_child_has_threads_of_its_own():
 
 
 def finished(work, seconds=60):
-    """Whether ``work`` comes to an end; a thread that never does is left behind."""
+    """Whether ``work`` ends in time; otherwise its daemon thread keeps running."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(seconds)
     return not thread.is_alive()
 
 
-def test_blocks_within_blocks_come_to_an_end():
+def test_nested_blocks_do_not_deadlock():
     inner = np.arange(0, 8, 2)
-    found = []
+    results = []
 
     def nested():
         with use_threads(4):
-            found.append(map_blocks(lambda a, b: map_blocks(lambda c, d: a + c, inner), np.arange(0, 60, 5)))
+            results.append(
+                map_blocks(lambda a, b: map_blocks(lambda c, d: a + c, inner), np.arange(0, 60, 5))
+            )
 
     assert finished(nested)
-    assert found == [[[a, a + 2, a + 4] for a in range(0, 55, 5)]]
+    assert results == [[[a, a + 2, a + 4] for a in range(0, 55, 5)]]
 
 
 @pytest.mark.parametrize(
@@ -140,23 +142,23 @@ def test_blocks_within_blocks_come_to_an_end():
     ],
 )
 @pytest.mark.full
-def test_fits_end_with_more_threads_than_cores_and_several_at_once(kind):
+def test_concurrent_fits_with_more_threads_than_cores_end(kind):
     data = rs.make_ranking(120, 12, 3, docs_per_query=(35, 45), random_state=1)
     with use_threads(1):
         expected = kind().fit(data).coef_
-    found = []
+    coefs = []
 
     def fit():
         with use_threads(4):
-            found.append(kind().fit(data).coef_)
+            coefs.append(kind().fit(data).coef_)
 
     threads = [threading.Thread(target=fit, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(found) == 3
-    for coef in found:
+    assert len(coefs) == 3
+    for coef in coefs:
         np.testing.assert_array_equal(coef, expected)
 
 
@@ -164,7 +166,7 @@ def blas_threads():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
-def test_the_blas_limit_ends_with_its_last_holder(two_blas_threads):
+def test_the_blas_limit_ends_with_its_last_user(two_blas_threads):
     assert set(blas_threads()) == {2}
     first, second = single_threaded_blas(), single_threaded_blas()
     first.__enter__()
@@ -176,18 +178,18 @@ def test_the_blas_limit_ends_with_its_last_holder(two_blas_threads):
 
 
 @pytest.mark.full
-def test_paths_in_several_threads_have_the_same_bits(two_blas_threads):
+def test_concurrent_paths_are_bit_identical(two_blas_threads):
     data = rs.make_ranking(60, 400, 20, docs_per_query=(20, 30), random_state=4)
 
     def path():
         return rs.sparse_path(data, n_alphas=15, tol=1e-4).coefs
 
-    expected, found = path(), []
-    threads = [threading.Thread(target=lambda: found.append(path())) for _ in range(3)]
+    expected, results = path(), []
+    threads = [threading.Thread(target=lambda: results.append(path())) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 3
-    for coefs in found:
+    assert len(results) == 3
+    for coefs in results:
         np.testing.assert_array_equal(coefs, expected)

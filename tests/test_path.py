@@ -1,4 +1,4 @@
-"""The certified path."""
+"""sparse_path: certificates, warm starts, optimality conditions, refusals."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_starts_at_zero_and_every_point_is_certified(data):
     assert np.all(path.relative_gaps <= 1e-6)
 
 
-def test_alpha_max_is_the_edge(data):
+def test_alpha_max_is_the_least_strength_without_features(data):
     edge = sparse_path(data, n_alphas=2).alphas[0]
     path = sparse_path(data, alphas=[edge * 1.0001, edge * 0.999])
     assert path.n_nonzero.tolist() == [0, 1]
 
 
-def test_gaps_are_those_of_explicit_pairs(data):
+def test_gaps_equal_those_of_explicit_pairs(data):
     weights = np.random.default_rng(0).uniform(0.5, 2, 10)
     path = sparse_path(data, n_alphas=15, l1_weights=weights)
     for k in range(len(path)):
@@ -47,7 +47,7 @@ def test_gaps_are_those_of_explicit_pairs(data):
         assert path.gaps[k] == pytest.approx(gap, abs=1e-9)
 
 
-def test_warm_starts_reach_what_cold_starts_reach(data):
+def test_warm_starts_equal_cold_starts(data):
     path = sparse_path(data, n_alphas=12, tol=1e-10)
     for alpha, objective in zip(path.alphas, path.objectives, strict=True):
         assert prox_newton(make_objective(data), L1(alpha), tol=1e-10).objective == pytest.approx(
@@ -64,7 +64,7 @@ def test_optimality_conditions(data):
         np.testing.assert_allclose(g[w != 0], -alpha * np.sign(w[w != 0]), rtol=1e-5)
 
 
-def test_scaling_a_feature_by_its_weight_is_the_same_problem(data):
+def test_scaling_a_feature_by_its_l1_weight_is_equivalent(data):
     weights = np.random.default_rng(1).uniform(0.5, 2, 10)
     alphas = [0.1, 0.03, 0.01]
     weighted = sparse_path(data, alphas=alphas, l1_weights=weights, tol=1e-10)
@@ -96,7 +96,7 @@ def test_elastic_net_keeps_correlated_features_together(data):
     assert np.any(path.coefs[:, 0] != 0)
 
 
-def test_same_bits_for_any_number_of_threads(small_blocks):
+def test_bit_identical_for_any_number_of_threads(small_blocks):
     data = random_dataset(seed=9, n_queries=400, n_features=12, longest=20)
     paths = []
     for n in (1, 2):
@@ -126,9 +126,9 @@ def test_max_features_ends_the_path(data):
 
 
 def test_progress_counts_every_point(data):
-    seen = []
-    sparse_path(data, n_alphas=7, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(k + 1, 7) for k in range(7)]
+    steps = []
+    sparse_path(data, n_alphas=7, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(k + 1, 7) for k in range(7)]
 
 
 def one(X, y, qid=None):

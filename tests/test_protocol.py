@@ -1,4 +1,4 @@
-"""LETOR's protocol on small synthetic folds."""
+"""The LETOR protocol on small synthetic folds."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def folds():
     return [Fold(parts[k], parts[(k + 1) % 5], parts[(k + 2) % 5]) for k in range(5)]
 
 
-def test_chooses_on_validation_and_reports_test(folds):
+def test_selects_on_valid_and_reports_test(folds):
     grid = parameter_grid(radius=[0.1, 1.0, 4.0])
     result = five_fold(FenchelRank, grid, folds, select="map")
-    for fold, chosen in zip(folds, result.folds, strict=True):
+    for fold, fold_result in zip(folds, result.folds, strict=True):
         fits = [FenchelRank(**point).fit(fold.train) for point in grid]
         values = [evaluate(fit.predict(fold.valid), fold.valid, ["map"]).mean["map"] for fit in fits]
         best = int(np.argmax(values))
-        assert chosen.parameters == grid[best]
-        assert chosen.validation == pytest.approx(values[best])
+        assert fold_result.parameters == grid[best]
+        assert fold_result.validation == pytest.approx(values[best])
         test = evaluate(fits[best].predict(fold.test), fold.test, ["map"]).mean["map"]
-        assert chosen.test.mean["map"] == pytest.approx(test)
+        assert fold_result.test.mean["map"] == pytest.approx(test)
     assert result.mean("map") == pytest.approx(np.mean([f.test.mean["map"] for f in result.folds]))
     assert len(result.pooled("map")) == sum(fold.test.n_queries for fold in folds)
 
 
 @pytest.mark.full
-def test_processes_change_nothing(folds):
+def test_results_do_not_depend_on_n_jobs(folds):
     grid = parameter_grid(alpha=[0.1, 0.01])
     alone = five_fold(SparseRankSVM, grid, folds[:2])
     together = five_fold(SparseRankSVM, grid, folds[:2], n_jobs=2)
@@ -47,12 +47,12 @@ def test_processes_change_nothing(folds):
         np.testing.assert_array_equal(a.coef, b.coef)
 
 
-def test_a_model_without_features_is_the_last_choice(folds):
+def test_a_model_without_features_is_selected_last(folds):
     result = five_fold(SparseRankSVM, parameter_grid(alpha=[1e6, 0.01]), folds[:1])
     assert result.folds[0].parameters == {"alpha": 0.01}
 
 
-def test_constant_features_count_apart(small):
+def test_constant_features_are_recognised(small):
     X = np.column_stack([small.X, np.ones(small.n_docs), small.qid.astype(float)])
     data = small.replace_features(X, [f"x{j}" for j in range(7)])
     np.testing.assert_array_equal(varying_columns(data), [True] * 5 + [False] * 2)
@@ -63,7 +63,7 @@ def test_an_empty_grid_is_refused(folds):
         five_fold(FenchelRank, [], folds)
 
 
-def test_grids_have_the_papers_sizes():
+def test_grids_have_the_published_sizes():
     sizes = {name: len(method.grid) for name, method in METHODS.items()}
     assert sizes["fenchelrank"] == 9
     assert sizes["minbatsrank"] == 12 * 18

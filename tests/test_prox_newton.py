@@ -1,4 +1,4 @@
-"""The Newton solver against independent ones, its certificate against explicit pairs."""
+"""The proximal Newton solver against independent solvers, its certificate against explicit pairs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_agrees_with_linear_svc_on_explicit_pairs():
     pairs = explicit_pairs(data.y, data.qid)
     K = data.X[pairs[:, 0]] - data.X[pairs[:, 1]]
     alpha = 0.03
-    signs = np.where(np.arange(len(K)) % 2, 1.0, -1.0)  # LinearSVC wants two classes
+    signs = np.where(np.arange(len(K)) % 2, 1.0, -1.0)  # LinearSVC needs two classes
     svc = LinearSVC(
         penalty="l1", loss="squared_hinge", dual=False, fit_intercept=False, C=1 / (alpha * len(K)),
         tol=1e-10, max_iter=10**6, random_state=0,
@@ -85,7 +85,7 @@ def test_reported_gap_is_the_gap_on_explicit_pairs(alpha, tol):
     assert result.gap == pytest.approx(gap, abs=1e-9)
 
 
-def test_objective_never_rises_and_the_gap_bounds_the_distance():
+def test_the_objective_never_increases_and_the_gap_bounds_the_distance():
     data = random_dataset(seed=3, n_queries=30, n_features=8)
     objective = objective_of(data)
     exact = prox_newton(objective, L1(0.01), tol=1e-13).objective
@@ -104,8 +104,8 @@ def test_infinite_weight_forbids_a_feature():
     result = prox_newton(objective_of(data), L1(0.01, weights))
     assert result.w[forbidden] == 0
     assert result.converged
-    kept = data.replace_features(np.delete(data.X, forbidden, axis=1), list("abcd"))
-    assert result.objective == pytest.approx(prox_newton(objective_of(kept), L1(0.01)).objective, rel=1e-6)
+    reduced = data.replace_features(np.delete(data.X, forbidden, axis=1), list("abcd"))
+    assert result.objective == pytest.approx(prox_newton(objective_of(reduced), L1(0.01)).objective, rel=1e-6)
 
 
 def test_collinear_and_constant_features():
@@ -123,18 +123,18 @@ def test_separable_data_converge():
     X = np.linspace(0, 1, 20)[:, None] * np.array([[5.0, -3.0]])
     data = random_dataset()
     data = type(data)(X, np.arange(20) // 5, np.zeros(20))
-    result = prox_newton(objective_of(data), L1(1e-5), tol=1e-9)  # rounding allows 1e-10 there
+    result = prox_newton(objective_of(data), L1(1e-5), tol=1e-9)  # rounding is about 1e-10
     assert result.converged
 
 
-def test_callback_sees_every_iteration(small):
-    seen = []
-    result = prox_newton(objective_of(small), L1(0.01), callback=lambda *step: seen.append(step))
-    assert [step[0] for step in seen] == list(range(result.n_iter + 1))
-    assert seen[-1][3] == result.gap
+def test_callback_is_called_after_every_iteration(small):
+    calls = []
+    result = prox_newton(objective_of(small), L1(0.01), callback=lambda *step: calls.append(step))
+    assert [step[0] for step in calls] == list(range(result.n_iter + 1))
+    assert calls[-1][3] == result.gap
 
 
-def test_max_iter_is_kept(small):
+def test_max_iter_is_respected(small):
     result = prox_newton(objective_of(small), L1(0.001), tol=1e-14, max_iter=1)
     assert result.n_iter == 1
     assert not result.converged
@@ -158,14 +158,14 @@ def test_weights_of_another_width(small):
         prox_newton(objective_of(small), L1(0.1, np.ones(2)))
 
 
-def test_from_a_sample_it_ends_where_it_ends_from_zero(monkeypatch):
+def test_starts_from_a_sample_and_from_zero_reach_the_same_optimum(monkeypatch):
     data = random_dataset(seed=6, n_queries=60)
     expected = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
     monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_MIN_DOCUMENTS", data.n_docs)
-    found = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
-    assert found.converged
-    assert found.trace.objective[0] < expected.trace.objective[0]
-    np.testing.assert_allclose(found.w, expected.w, atol=1e-6)
+    result = prox_newton(objective_of(data), L1(0.01), tol=1e-10)
+    assert result.converged
+    assert result.trace.objective[0] < expected.trace.objective[0]
+    np.testing.assert_allclose(result.w, expected.w, atol=1e-6)
 
 
 # --- Step by step ------------------------------------------------------------------------------------------
@@ -180,53 +180,55 @@ def problem():
     ("falls_by", "steps"),
     [(0.0, module.MAX_STALLED_STEPS), (1e-18, module.MAX_STALLED_STEPS), (1e-14, 20)],  # relative decrease
 )
-def test_steps_that_change_nothing_end_the_iteration(falls_by, steps, problem, monkeypatch):
-    primal, taken = [1e-3], []
+def test_stalled_steps_end_the_iteration(falls_by, steps, problem, monkeypatch):
+    primal, steps_taken = [1e-3], []
 
     def measured(*_):
         primal[0] *= 1.0 - falls_by
         return primal[0], np.inf
 
     monkeypatch.setattr(module, "duality_gap", measured)
-    monkeypatch.setattr(module, "_step", lambda problem, slopes, point, *_: taken.append(1) or point)
+    monkeypatch.setattr(module, "_step", lambda problem, slopes, point, *_: steps_taken.append(1) or point)
     ProxNewton(1e-6, 20).solve(problem)
-    assert len(taken) == steps
+    assert len(steps_taken) == steps
 
 
-def test_the_start_given_is_the_first_point(problem, monkeypatch):
-    start, seen = np.linspace(-1.0, 1.0, problem.n_features), []
-    monkeypatch.setattr(module, "_step", lambda problem, slopes, point, *_: seen.append(point.w))
+def test_the_iteration_begins_at_the_start(problem, monkeypatch):
+    start, points = np.linspace(-1.0, 1.0, problem.n_features), []
+    monkeypatch.setattr(module, "_step", lambda problem, slopes, point, *_: points.append(point.w))
     ProxNewton(1e-12).solve(problem, start)
-    np.testing.assert_array_equal(seen, [start])
+    np.testing.assert_array_equal(points, [start])
 
 
-def test_of_a_gradient_what_reaches_the_nearer_slope_is_asked_for(monkeypatch):
+def test_only_gradient_entries_near_the_slopes_are_computed(monkeypatch):
     signs = np.array([1.0, 0.0, 0.0, -1.0, 0.0])
     problem = Problem(objective_of(random_dataset(seed=0, n_queries=10)), L1(0.5, signs=signs))
-    asked, large = [], Problem.gradient_where_large
+    thresholds, large = [], Problem.gradient_where_large
     monkeypatch.setattr(
-        Problem, "gradient_where_large", lambda *given: asked.append(given[2]) or large(*given)
+        Problem,
+        "gradient_where_large",
+        lambda *arguments: thresholds.append(arguments[2]) or large(*arguments),
     )
     ProxNewton(1e-6).solve(problem)
-    np.testing.assert_allclose(asked[0], np.full(5, 0.8 * 0.5))
+    np.testing.assert_allclose(thresholds[0], np.full(5, 0.8 * 0.5))
 
 
-def test_columns_that_may_join_soon_are_kept(problem, monkeypatch):
-    objective, kept = problem.objective, []
+def test_columns_near_the_working_set_are_cached(problem, monkeypatch):
+    objective, cached = problem.objective, []
     monkeypatch.setattr(module, "working_set_limit", lambda objective: 1)
-    monkeypatch.setattr(objective.features, "keep", kept.append)
-    monkeypatch.setattr(objective.features, "keeps", lambda columns: bool(kept))
+    monkeypatch.setattr(objective.features, "keep", cached.append)
+    monkeypatch.setattr(objective.features, "keeps", lambda columns: bool(cached))
     ProxNewton(1e-10).solve(problem)
     slopes, g = problem.penalty.slopes(problem.n_features), objective.gradient(objective.at_zero)
     wide = module.working_set(slopes, np.zeros(problem.n_features), g, module.PREPARE_SHARE, 2)
     assert len(wide) == 2
-    assert len(kept) == 1
-    np.testing.assert_array_equal(kept[0], wide)
+    assert len(cached) == 1
+    np.testing.assert_array_equal(cached[0], wide)
 
 
-@pytest.mark.parametrize(("rise", "taken"), [(0.0, False), (1e-14, False), (-1e-6, True)])
-def test_a_model_that_promises_nothing_gives_no_step(rise, taken, problem, monkeypatch):
-    """``rise`` is what the model's minimum promises to add to an objective of 0.01."""
+@pytest.mark.parametrize(("rise", "expected"), [(0.0, False), (1e-14, False), (-1e-6, True)])
+def test_no_step_without_predicted_decrease(rise, expected, problem, monkeypatch):
+    """``rise``: predicted change of the objective 0.01 at the model's minimum."""
     objective, slopes = problem.objective, problem.penalty.slopes(problem.n_features)
     point = objective.at_zero
     g = objective.gradient(point)
@@ -235,12 +237,14 @@ def test_a_model_that_promises_nothing_gives_no_step(rise, taken, problem, monke
     weight = rise * np.sign(g[j]) / (abs(g[j]) + 0.02 * np.sign(rise))
     monkeypatch.setattr(module, "model_minimum", lambda *_: np.where(columns == j, weight, 0.0))
     monkeypatch.setattr(module, "first_decrease", lambda *_: "a step")
-    assert module._step(problem, slopes, point, g, 0.01) == ("a step" if taken else None)
+    assert module._step(problem, slopes, point, g, 0.01) == ("a step" if expected else None)
 
 
-def test_how_exact_a_model_is_solved(problem, monkeypatch):
+def test_tolerance_of_the_model_minimum(problem, monkeypatch):
     tols, solve = [], module.minimise_quadratic
-    monkeypatch.setattr(module, "minimise_quadratic", lambda *given: tols.append(given[6]) or solve(*given))
+    monkeypatch.setattr(
+        module, "minimise_quadratic", lambda *arguments: tols.append(arguments[6]) or solve(*arguments)
+    )
     ProxNewton(1e-6).solve(problem)
     objective, slopes = problem.objective, problem.penalty.slopes(problem.n_features)
     g = objective.gradient(objective.at_zero)

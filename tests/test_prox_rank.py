@@ -36,10 +36,10 @@ def test_the_optimum_lies_within_the_gap(data, alpha, max_iter):
 
 
 def test_every_iteration_descends(data):
-    seen = ProxRank(0.01, max_iter=300).fit(data).trace_.objective
-    assert len(seen) > 5
-    assert np.all(np.diff(seen) <= 1e-14)
-    assert seen[-1] < 0.9 * seen[0]
+    objectives = ProxRank(0.01, max_iter=300).fit(data).trace_.objective
+    assert len(objectives) > 5
+    assert np.all(np.diff(objectives) <= 1e-14)
+    assert objectives[-1] < 0.9 * objectives[0]
 
 
 def test_constant_features_get_no_weight_even_without_penalty(data):
@@ -57,11 +57,11 @@ def test_no_feature_varies():
 
 
 def test_query_weights_callback_and_warm_start(data):
-    seen = []
+    calls = []
     weight = np.linspace(0.2, 2, data.n_queries)
     ranker = ProxRank(0.05, warm_start=True)
-    ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: seen.append((n, gap)))
-    assert seen == list(enumerate(ranker.trace_.gap))
+    ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: calls.append((n, gap)))
+    assert calls == list(enumerate(ranker.trace_.gap))
     best = prox_newton(make_objective(data, query_weight=weight), L1(0.05), tol=1e-10)
     assert ranker.objective_ == pytest.approx(best.objective, rel=1e-4)
     cold = ranker.n_iter_

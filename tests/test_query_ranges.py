@@ -1,4 +1,4 @@
-"""What the queries of a range add up to, for every loss: parts of a whole, whatever stands before them."""
+"""Every loss on ranges of queries: parts add up to the whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bound(request):
     return KINDS[request.param]().bind(y, data.queries, weight)
 
 
-def test_curvatures_of_ranges_add_up_to_that_of_all(bound):
+def test_curvatures_of_ranges_add_up_to_the_whole(bound):
     rng = np.random.default_rng(23)
     n, offsets = bound.queries.n_rows, bound.queries.offsets
     at, V = bound.evaluate(rng.normal(size=n)), rng.normal(size=(n, 3))
@@ -40,10 +40,10 @@ def test_curvatures_of_ranges_add_up_to_that_of_all(bound):
         np.testing.assert_allclose(V.T @ np.concatenate(products), whole[:, 0], rtol=1e-11, atol=1e-11)
 
 
-def test_blocks_of_one_query_give_the_bits_of_one_block(bound):
+def test_blocks_of_one_query_are_bit_identical_to_one_block(bound):
     s = np.random.default_rng(24).normal(size=bound.queries.n_rows)
     whole = bound.evaluate(s)
     bound.cuts = np.arange(bound.queries.n_queries + 1)
-    parted = bound.evaluate(s)
-    assert parted.value == pytest.approx(whole.value, rel=1e-14)
-    np.testing.assert_array_equal(parted.gradient, whole.gradient)
+    by_query = bound.evaluate(s)
+    assert by_query.value == pytest.approx(whole.value, rel=1e-14)
+    np.testing.assert_array_equal(by_query.gradient, whole.gradient)

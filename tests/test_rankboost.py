@@ -1,4 +1,4 @@
-"""RankBoost against a literal transcription on explicit pairs, its thresholds, its limits, LETOR."""
+"""RankBoost: a literal implementation on explicit pairs, thresholds, stopping, results on LETOR."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_equals_the_literal_definition(n_levels, n_thresholds, weighted):
     assert any(alpha < 0 for alpha in alphas)
 
 
-def test_scores_are_the_sum_of_the_weak_rankers():
+def test_scores_are_sums_of_the_weak_rankers():
     data, other = random_dataset(seed=1, n_queries=20), random_dataset(seed=2, n_queries=20)
     fitted = RankBoost(60, n_thresholds=10).fit(data.X, data.y, qid=data.qid)
     rounds = list(zip(fitted.chosen_, fitted.thresholds_, fitted.round_weights_, strict=True))
@@ -95,7 +95,7 @@ def test_potentials_without_pairs(seed, spread):
     assert loss == pytest.approx(D.sum() / sum(weight[data.qid[i]] for i, _ in pairs))
 
 
-def test_scores_far_apart_do_not_overflow():
+def test_very_different_scores_do_not_overflow():
     data = Dataset(np.zeros((3, 1)), [2, 1, 0], [0, 0, 0])
     potential, loss = WeightedPairs(data, np.ones(1)).potentials(np.array([900.0, 0.0, -900.0]))
     assert np.all(np.isfinite(potential))
@@ -141,13 +141,13 @@ def test_stops_when_no_feature_helps():
     np.testing.assert_array_equal(fitted.predict(np.array([[1.0], [9.0]])), [0.0, 0.0])
 
 
-def test_the_loss_falls_with_every_round():
+def test_the_loss_decreases_in_every_round():
     trace = RankBoost(100).fit(random_dataset(seed=3, n_queries=30)).trace_
     assert np.all(np.diff([1.0, *trace.objective]) < 0)
     assert np.all(np.diff(trace.n_nonzero) >= 0)
 
 
-def test_threads_do_not_change_the_bits(small_blocks):
+def test_threads_do_not_change_results(small_blocks):
     data = random_dataset(seed=9, n_queries=400, longest=30)
     fits = []
     for n in (1, 2):
@@ -156,12 +156,12 @@ def test_threads_do_not_change_the_bits(small_blocks):
     np.testing.assert_array_equal(fits[0].round_weights_, fits[1].round_weights_)
 
 
-def test_callback_sees_every_round(small):
-    seen = []
-    fitted = RankBoost(4).fit(small, callback=lambda *news: seen.append(news))
-    assert [news[0] for news in seen] == [1, 2, 3, 4]
-    np.testing.assert_array_equal(seen[-1][1], fitted.round_weights_)
-    assert [news[2] for news in seen] == fitted.trace_.objective
+def test_callback_is_called_after_every_round(small):
+    calls = []
+    fitted = RankBoost(4).fit(small, callback=lambda *news: calls.append(news))
+    assert [news[0] for news in calls] == [1, 2, 3, 4]
+    np.testing.assert_array_equal(calls[-1][1], fitted.round_weights_)
+    assert [news[2] for news in calls] == fitted.trace_.objective
 
 
 @pytest.mark.parametrize(

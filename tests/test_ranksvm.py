@@ -27,7 +27,7 @@ from tests.solving import newton, prox_newton
 
 
 def linear_svc(data, C, weight=None):
-    """LinearSVC on explicit pairs, every other one turned round so that there are two classes."""
+    """LinearSVC on explicit pairs; every second pair is negated, because it needs two classes."""
     pairs = explicit_pairs(data.y, data.qid)
     K = data.X[pairs[:, 0]] - data.X[pairs[:, 1]]
     sign = np.where(np.arange(len(K)) % 2, 1, -1)
@@ -71,7 +71,7 @@ def test_hessian_product_is_the_hessian_block_and_the_gradients_slope(kind, scat
     np.testing.assert_allclose(product, (ahead - behind) / 2e-7, atol=1e-6)
 
 
-def test_hessian_product_has_the_same_bits_for_any_number_of_threads(small_blocks):
+def test_hessian_products_are_bit_identical_for_any_number_of_threads(small_blocks):
     data = random_dataset(seed=5, n_queries=500, n_features=20, longest=30)
     objective = objective_of(data)
     assert len(objective.loss.cuts) > 3
@@ -97,7 +97,7 @@ def test_newton_agrees_with_proximal_newton_and_certifies_itself(mu):
     assert len(tight.trace) == tight.n_iter + 1
 
 
-def test_the_gap_is_the_squared_gradient_over_twice_the_ridge_or_all_of_the_objective():
+def test_the_gap_is_the_smaller_of_the_gradient_bound_and_the_objective():
     objective, gaps = objective_of(random_dataset(seed=6)), []
 
     def check(n_iter, w, value, gap):
@@ -106,24 +106,24 @@ def test_the_gap_is_the_squared_gradient_over_twice_the_ridge_or_all_of_the_obje
 
     newton(objective, Ridge(0.3), tol=1e-6, callback=check)
     assert len(gaps) > 1
-    for found, expected in gaps:
-        assert found == pytest.approx(expected, abs=1e-12)
+    for reported, expected in gaps:
+        assert reported == pytest.approx(expected, abs=1e-12)
 
 
-def test_newton_stops_at_max_iter_and_says_so():
+def test_newton_stops_at_max_iter_without_convergence():
     result = newton(objective_of(random_dataset(seed=6)), Ridge(1e-4), tol=1e-14, max_iter=1)
     assert not result.converged
     assert result.n_iter == 1
 
 
 @pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
-def test_ranksvm_is_linear_svc_on_explicit_pairs(C):
+def test_ranksvm_equals_linear_svc_on_explicit_pairs(C):
     data = random_dataset(seed=8, n_queries=10, n_features=6)
     fitted = RankSVM(C, tol=1e-13).fit(data)
     np.testing.assert_allclose(fitted.coef_, linear_svc(data, C), atol=1e-6)
 
 
-def test_query_weights_are_the_pairs_sample_weights():
+def test_query_weights_equal_sample_weights_of_pairs():
     data = random_dataset(seed=9, n_queries=8)
     weight = np.random.default_rng(0).uniform(0.2, 3, data.n_queries)
     pairs = explicit_pairs(data.y, data.qid)
@@ -133,7 +133,7 @@ def test_query_weights_are_the_pairs_sample_weights():
 
 
 @pytest.mark.parametrize("kind", [RankSVM, CSRankSVM])
-def test_average_takes_c_per_pair(kind):
+def test_average_uses_c_per_pair(kind):
     data = random_dataset(seed=9, n_queries=8)
     mean = kind(20.0, average=True, tol=1e-13).fit(data)
     weight = mean._problem(data, None).objective.loss.normaliser
@@ -151,7 +151,7 @@ def test_objective_is_on_the_scale_of_the_mean_loss():
 
 
 @pytest.mark.parametrize("ranker", [RankSVM(1e-12), CSRankSVM(1e-12), RankSVMStruct(1e-9)])
-def test_a_tiny_c_still_gives_the_direction_of_the_gradient(ranker):
+def test_with_a_tiny_c_weights_follow_the_gradient(ranker):
     data = random_dataset(seed=10)
     squared = SquaredHinge(ndcg_losses(data.y, data.queries, np.ones(data.n_queries))[1])
     losses = {
@@ -167,7 +167,7 @@ def test_a_tiny_c_still_gives_the_direction_of_the_gradient(ranker):
 
 @pytest.mark.parametrize("kind", [RankSVM, CSRankSVM])
 @pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array])
-def test_features_constant_within_every_query_get_exactly_zero(kind, matrix):
+def test_features_constant_within_queries_have_weight_zero(kind, matrix):
     data = random_dataset(seed=11, n_queries=20)
     of_query = np.random.default_rng(0).normal(size=20)[data.qid]
     X = np.column_stack([data.X, of_query, np.full(data.n_docs, 0.1)])
@@ -178,7 +178,7 @@ def test_features_constant_within_every_query_get_exactly_zero(kind, matrix):
     np.testing.assert_allclose(fitted.coef_[:5], kind(0.1, tol=1e-12).fit(data).coef_, atol=1e-7)
 
 
-def test_warm_start_starts_where_the_last_fit_ended():
+def test_warm_start_begins_at_the_last_fit():
     data = random_dataset(seed=12, n_queries=15)
     ranker = RankSVM(1.0, warm_start=True, tol=1e-10).fit(data)
     assert ranker.n_iter_ > 1
@@ -203,7 +203,7 @@ def test_balance_gives_every_query_the_same_number_of_pairs():
 
 
 def ndcg1_losses_by_swapping(y, qid):
-    """Swap every pair of every query's perfect ranking, and take the mean loss of NDCG@1 literally."""
+    """Mean loss of NDCG@1 by swapping a pair of the perfect ranking, over all pairs of all queries."""
     labels = np.unique(y)
     sums, counts = np.zeros((2, len(labels), len(labels)))
     gain = 2.0 ** (y - y.min()) - 1.0
@@ -247,7 +247,7 @@ def test_level_weights_of_large_labels_are_finite():
         {"max_iter": 0},
     ],
 )
-def test_parameters_of_the_wrong_kind(parameters, small):
+def test_parameters_of_wrong_types(parameters, small):
     with refused_parameter(*next(iter(parameters.items()))):
         RankSVM(**parameters).fit(small)
 
@@ -277,7 +277,7 @@ def test_bad_query_weight(small):
         CSRankSVM().fit(small, query_weight=np.ones(3))
 
 
-def test_no_varying_feature_gives_no_weights():
+def test_without_varying_features_weights_are_zero():
     data = Dataset(np.full((4, 2), 0.1), [0, 1, 0, 1], [0, 0, 1, 1])
     fitted = RankSVM().fit(data)
     np.testing.assert_array_equal(fitted.coef_, 0.0)
@@ -300,20 +300,20 @@ def test_a_sample_is_the_loss_of_its_queries(scattered):
     )
 
 
-def test_no_sample_of_queries_without_pairs_or_of_weighted_pairs():
+def test_queries_without_pairs_and_weighted_pairs_are_not_sampled():
     y = np.array([1.0, 1.0, 0.0, 1.0])
     data = Dataset(np.arange(8.0).reshape(4, 2), y, [0, 0, 1, 1])
     assert objective_of(data).sample(2) is None
     assert objective_of(data, table=np.tril(np.ones((2, 2)), -1)).sample(1) is None
 
 
-@pytest.mark.parametrize("whole", [0, 1000])  # conjugate gradients, and the whole Hessian
-def test_newton_from_a_sample_ends_where_it_ends_from_zero(whole, monkeypatch):
+@pytest.mark.parametrize("whole", [0, 1000])  # conjugate gradients, and the full Hessian
+def test_newton_from_a_sample_and_from_zero_reach_the_same_optimum(whole, monkeypatch):
     data = random_dataset(seed=6, n_queries=60)
     monkeypatch.setattr("ranksieve.solvers.newton.MAX_HESSIAN_FEATURES", whole)
     expected = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
     monkeypatch.setattr("ranksieve.solvers.base.SAMPLE_MIN_DOCUMENTS", data.n_docs)
-    found = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
-    assert found.converged
-    assert found.trace.objective[0] < expected.trace.objective[0]
-    np.testing.assert_allclose(found.w, expected.w, atol=1e-6)
+    result = newton(objective_of(data), Ridge(1e-3), tol=1e-12)
+    assert result.converged
+    assert result.trace.objective[0] < expected.trace.objective[0]
+    np.testing.assert_allclose(result.w, expected.w, atol=1e-6)

@@ -1,4 +1,4 @@
-"""RankSVMStruct: the hinge, the quadratic programme, the cutting planes and their gap."""
+"""RankSVMStruct: the hinge loss, the quadratic programme, cutting planes and their gap."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def differences(data):
 
 
 def mean_hinge(data, C, w):
-    """The objective of RankSVMStruct divided by C, on explicit pairs."""
+    """The objective of RankSVMStruct divided by C, computed on explicit pairs."""
     return np.mean(np.maximum(0, 1 - differences(data) @ w)) + w @ w / (2 * C)
 
 
@@ -69,13 +69,13 @@ def test_hinge_on_explicit_pairs(seed, weighted):
     at = bound.evaluate(queries.group(s))
     assert bound.normaliser == pytest.approx(omega.sum())
     assert at.value == pytest.approx(omega @ xi, abs=1e-10)
-    # Any subgradient supports the loss from below, also at its kinks.
+    # The subgradient inequality holds everywhere, also at kinks.
     gradient = queries.restore(at.gradient)
     for _ in range(5):
         z = s + rng.normal(size=n)
         there = omega @ np.maximum(0, 1 - (z[pairs[:, 0]] - z[pairs[:, 1]]))
         assert there >= at.value + gradient @ (z - s) - 1e-9
-    # Off the kinks it is the gradient itself.
+    # Elsewhere the subgradient is the gradient.
     if np.all(np.abs(1 - (s[pairs[:, 0]] - s[pairs[:, 1]])) > 1e-9):
         expected = np.zeros(n)
         np.add.at(expected, pairs[:, 0], -omega * (xi > 0))
@@ -114,8 +114,8 @@ def test_simplex_programme_against_scipy(rank, seed):
     assert quadratic(Q, b, beta) == pytest.approx(other.fun, abs=1e-4)
 
 
-def test_simplex_programme_with_twin_planes():
-    """Two equal coordinates leave the system singular; the minimum is the same."""
+def test_simplex_programme_with_equal_planes():
+    """Two equal coordinates make the system singular; the minimum is the same."""
     Q, b = np.full((2, 2), 2.0), np.array([1.0, 1.0])
     beta = minimise_on_simplex(Q, b, np.array([1.0, 0.0]), 1e-12)
     assert quadratic(Q, b, beta) == pytest.approx(0.0)
@@ -123,7 +123,7 @@ def test_simplex_programme_with_twin_planes():
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
 @pytest.mark.parametrize("epsilon", [1e-1, 1e-3, 1e-5])
-def test_gap_is_at_most_epsilon_and_true(C, epsilon):
+def test_the_gap_is_at_most_epsilon_and_valid(C, epsilon):
     data = random_dataset(seed=1, n_queries=10)
     fitted = RankSVMStruct(C, epsilon).fit(data)
     assert fitted.converged_
@@ -142,8 +142,8 @@ def test_objective_agrees_with_linear_svc(C):
     np.testing.assert_allclose(fitted.coef_, other, atol=1e-2)
 
 
-def test_planes_serve_any_convex_loss():
-    """The squared hinge by cutting planes and by Newton steps: two ways to one minimum."""
+def test_cutting_planes_with_another_convex_loss():
+    """The squared hinge by cutting planes and by Newton steps has the same minimum."""
     data = random_dataset(seed=3, n_queries=12)
     objective = LocalObjective(data.X, SquaredHinge().bind(data.y, data.queries))
     planes = cutting_plane(objective, Ridge(0.1), tol=1e-7)
@@ -153,7 +153,7 @@ def test_planes_serve_any_convex_loss():
     assert planes.objective - steps.objective <= planes.gap <= 1e-7
 
 
-def test_the_trace_never_rises_and_its_bound_never_falls():
+def test_the_trace_never_increases_and_its_bound_never_decreases():
     data = random_dataset(seed=4, n_queries=10)
     trace = RankSVMStruct(100.0, 1e-6).fit(data).trace_
     assert len(trace) > 5
@@ -161,7 +161,7 @@ def test_the_trace_never_rises_and_its_bound_never_falls():
     assert np.all(np.diff(np.array(trace.objective) - trace.gap) >= -1e-12)
 
 
-def test_stopped_early_it_says_so_and_the_gap_still_holds():
+def test_an_early_stop_is_not_converged_and_has_a_valid_gap():
     data = random_dataset(seed=4, n_queries=10)
     early = RankSVMStruct(100.0, 1e-6, max_iter=4).fit(data)
     assert not early.converged_
@@ -170,7 +170,7 @@ def test_stopped_early_it_says_so_and_the_gap_still_holds():
     assert 1e-6 < early.objective_ - best <= early.gap_
 
 
-def test_weight_two_is_the_query_twice():
+def test_weight_two_equals_two_copies_of_the_query():
     data = random_dataset(seed=5, n_queries=8)
     weight = np.where(np.arange(8) == 3, 2.0, 1.0)
     rows = np.concatenate([np.arange(data.n_docs), np.flatnonzero(data.qid == 3)])
@@ -182,7 +182,7 @@ def test_weight_two_is_the_query_twice():
 
 
 @pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array])
-def test_features_constant_within_every_query_get_exactly_zero(matrix):
+def test_features_constant_within_queries_have_weight_zero(matrix):
     data = random_dataset(seed=6, n_queries=20)
     X = np.column_stack([data.X, np.random.default_rng(0).normal(size=20)[data.qid]])
     fitted = RankSVMStruct(10.0).fit(data.replace_features(matrix(X), [f"f{j}" for j in range(6)]))
@@ -197,7 +197,7 @@ def test_warm_start_needs_fewer_planes():
     assert ranker.gap_ <= 1e-4
 
 
-def test_the_hinges_own_dual_bounds_it_from_below():
+def test_the_dual_of_the_hinge_is_a_lower_bound():
     data = random_dataset(seed=8)
     objective = LocalObjective(data.X, Hinge().bind(data.y, data.queries))
     best = cutting_plane(objective, Ridge(0.1), tol=1e-7)

@@ -1,4 +1,4 @@
-"""RSRank and the weighted modified Huber loss: against literal sums over pairs and literal NDCG swaps."""
+"""RSRank and the weighted modified Huber loss against literal sums over pairs and NDCG swaps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def data():
     return random_dataset(seed=63, n_queries=25, n_features=6, longest=14)
 
 
-# ---------------------------------------------------------------- the loss with given weights
+# ---------------------------------------------------------------- the loss with fixed weights
 
 
 def psi(t):
@@ -94,8 +94,8 @@ def test_gradient_and_curvature_with_weights_against_differences(data):
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.01])
-def test_the_dual_value_never_passes_the_minimum(data, alpha):
-    """Weak duality at arbitrary points, strong duality at the optimum that Newton finds."""
+def test_the_dual_value_is_never_above_the_minimum(data, alpha):
+    """Weak duality at random points, strong duality at the optimum."""
     rng = np.random.default_rng(2)
     loss = ModifiedHuber(rng.random(data.n_docs), rng.random(data.n_docs)).bind(data.y, data.queries)
     objective = LocalObjective(data.X, loss)
@@ -107,7 +107,7 @@ def test_the_dual_value_never_passes_the_minimum(data, alpha):
         assert objective.dual(point, scale) <= best.objective * (1 + 1e-12)
 
 
-# ---------------------------------------------------------------- the pairs' stakes
+# ---------------------------------------------------------------- weights of pairs
 
 
 def ndcg_of(order, y, discount):
@@ -116,7 +116,7 @@ def ndcg_of(order, y, discount):
 
 
 def swap_costs(s, y, profile):
-    """{(i, j): |NDCG − NDCG after i and j changed places|} of one query, for y_i > y_j."""
+    """{(i, j): |NDCG − NDCG after swapping i and j|} of one query, for y_i > y_j."""
     discount = profile.discount(np.arange(1, len(y) + 1))
     order = np.argsort(-s, kind="stable")
     before, costs = ndcg_of(order, y, discount), {}
@@ -129,7 +129,7 @@ def swap_costs(s, y, profile):
 
 
 @pytest.mark.parametrize("profile", ["standard", "letor"])
-def test_weights_are_the_ndcg_at_stake(data, profile):
+def test_weights_are_ndcg_changes_by_swaps(data, profile):
     rng = np.random.default_rng(3)
     rows = rng.permutation(data.n_docs)
     shuffled, w = data.select_rows(rows), rng.normal(size=6)
@@ -145,7 +145,7 @@ def test_weights_are_the_ndcg_at_stake(data, profile):
 
 
 @pytest.mark.parametrize("w", [None, np.zeros(1)])
-def test_before_any_ranking_the_weights_are_the_mean_over_all_rankings(w):
+def test_initial_weights_are_means_over_all_rankings(w):
     y = np.array([2.0, 0.0, 1.0, 0.0])
     stakes = SwapWeights(Dataset(np.eye(4)[:, :1], y, [0, 0, 0, 0]), PROFILES["standard"])
     loss = stakes.loss(stakes.discounts(w))
@@ -162,7 +162,7 @@ def test_before_any_ranking_the_weights_are_the_mean_over_all_rankings(w):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.01])
-def test_the_objective_falls_within_each_round(data, alpha):
+def test_the_objective_decreases_within_each_round(data, alpha):
     fitted = RSRank(alpha, n_rounds=4, tol=1e-8, max_iter=30).fit(data)
     rounds = fitted.round_iterations_
     assert len(rounds) >= 2
@@ -173,8 +173,8 @@ def test_the_objective_falls_within_each_round(data, alpha):
 
 
 @pytest.mark.parametrize("profile", ["standard", "letor"])
-def test_rounds_are_solved_problems_with_the_weights_of_the_ranking_before(data, profile):
-    """Four rounds are four literal problems, each with the NDCG at stake in the ranking of the one before."""
+def test_rounds_solve_problems_with_weights_of_the_previous_ranking(data, profile):
+    """Each of four rounds solves the problem with the swap weights of the previous ranking."""
     fitted = RSRank(0.02, profile=profile, n_rounds=4, tol=1e-9, max_iter=20_000).fit(data)
     stakes, w = SwapWeights(data, PROFILES[profile]), None
     for _ in fitted.round_iterations_:
@@ -193,7 +193,7 @@ def test_weights_change_the_model(data):
 
 @pytest.fixture(scope="module")
 def clear():
-    """Labels that follow the scores without noise, in wide steps: the ranking soon stays."""
+    """Labels without noise in wide steps, so that the ranking soon stops changing."""
     rng = np.random.default_rng(5)
     y = rng.integers(0, 3, 40).astype(float)
     return Dataset(
@@ -201,14 +201,14 @@ def clear():
     )
 
 
-def test_a_ranking_that_stays_ends_the_rounds(clear):
+def test_an_unchanged_ranking_ends_the_rounds(clear):
     settled = RSRank(0.05, n_rounds=50, tol=1e-6, max_iter=2000).fit(clear)
     assert settled.converged_
     assert 1 < len(settled.round_iterations_) < 50
     assert not RSRank(0.05, n_rounds=1, tol=1e-6, max_iter=2000).fit(clear).converged_
 
 
-def test_alpha_max_gives_the_empty_model_in_one_round(data):
+def test_alpha_max_has_the_empty_model_after_one_round(data):
     fitted = RSRank(100.0).fit(data)
     assert len(fitted.support_) == 0
     assert fitted.converged_
@@ -223,23 +223,23 @@ def test_constant_features_get_no_weight_even_without_penalty(data):
     assert list(fitted.support_) == list(range(6))
 
 
-def test_certificate_claims_the_last_round_only(data):
+def test_the_certificate_is_about_the_last_round_only(data):
     certificate = RSRank().fit(data).to_model().certificate
     assert set(certificate) == {"objective", "gap_of_last_round"}
 
 
-def test_callback_counts_through_all_rounds(data):
-    seen = []
-    fitted = RSRank(0.02, n_rounds=3).fit(data, callback=lambda *step: seen.append(step))
+def test_callback_counts_iterations_over_all_rounds(data):
+    calls = []
+    fitted = RSRank(0.02, n_rounds=3).fit(data, callback=lambda *step: calls.append(step))
     assert len(fitted.round_iterations_) == 3
-    assert [n for n, *_ in seen] == list(range(fitted.n_iter_ + 1))
-    assert [objective for *_, objective, _ in seen] == fitted.trace_.objective
-    assert [gap for *_, gap in seen] == fitted.trace_.gap
-    assert [np.count_nonzero(w) for _, w, *_ in seen] == fitted.trace_.n_nonzero
+    assert [n for n, *_ in calls] == list(range(fitted.n_iter_ + 1))
+    assert [objective for *_, objective, _ in calls] == fitted.trace_.objective
+    assert [gap for *_, gap in calls] == fitted.trace_.gap
+    assert [np.count_nonzero(w) for _, w, *_ in calls] == fitted.trace_.n_nonzero
     assert (fitted.objective_, fitted.gap_) == (fitted.trace_.objective[-1], fitted.trace_.gap[-1])
 
 
-def test_warm_start_begins_with_the_ranking_of_the_weights(clear):
+def test_warm_start_begins_with_the_ranking_of_the_last_fit(clear):
     ranker = RSRank(0.05, n_rounds=50, tol=1e-6, max_iter=2000, warm_start=True).fit(clear)
     before = ranker.coef_
     assert ranker.fit(clear).round_iterations_ == [0]
@@ -267,7 +267,7 @@ def test_negative_labels():
     assert "label of row 1" in info.value.reason
 
 
-def test_pairs_that_cost_nothing():
+def test_pairs_of_weight_zero_are_refused():
     """LETOR's discount is the same at ranks 1 and 2."""
     X, y, qid = np.array([[1.0], [0.0], [2.0], [0.0]]), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1]
     with refused_data() as info:
@@ -276,7 +276,7 @@ def test_pairs_that_cost_nothing():
 
 
 @pytest.mark.parametrize("gain", [np.ones(3), np.full(4, np.nan)])
-def test_gains_of_another_data_set(gain):
+def test_gains_of_wrong_length_or_value(gain):
     data = Dataset(np.eye(4), [1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1])
     with refused_parameter("gain"):
         ModifiedHuber(gain).bind(data.y, data.queries)

@@ -1,4 +1,4 @@
-"""Selectors against their definitions: brute force, literal transcriptions, and planted truths."""
+"""Selectors against their definitions: brute force, literal implementations, planted features."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def data():
 
 
 def equal_columns(n_features=5):
-    """Every feature is the same: ties everywhere."""
+    """Data with equal features: ties everywhere."""
     data = random_dataset(seed=4, n_queries=20, n_features=1, longest=25)
     return Dataset(np.repeat(data.X, n_features, axis=1), data.y, data.qid)
 
@@ -42,7 +42,7 @@ def equal_columns(n_features=5):
 
 
 @pytest.mark.parametrize("metric", ["ndcg@10", "map", "ndcg@3"])
-def test_fsrank_takes_the_features_that_rank_best_alone(data, metric):
+def test_fsrank_selects_the_best_single_features(data, metric):
     def alone(column):
         return max(evaluate(s, data, metric, "letor").mean[metric] for s in (column, -column))
 
@@ -70,7 +70,7 @@ def test_fsrank_with_an_unknown_metric(data):
 
 
 def literal_gas(importance, similarity, c, k):
-    """Algorithm 1 of Geng et al.: scores in a dictionary, one step at a time."""
+    """Algorithm 1 of Geng et al. with a dictionary of scores."""
     score, chosen = dict(enumerate(importance)), []
     for _ in range(k):
         best = max(score, key=lambda j: (score[j], -j))
@@ -83,7 +83,7 @@ def literal_gas(importance, similarity, c, k):
 
 @examples(40)
 @given(st.integers(0, 2**31), st.integers(1, 9), st.floats(0, 2))
-def test_greedy_search_is_the_papers(seed, k, c):
+def test_greedy_search_equals_the_published_algorithm(seed, k, c):
     rng = np.random.default_rng(seed)
     importance, A = rng.random(9), rng.random((9, 9))
     similarity = (A + A.T) / 2
@@ -93,7 +93,7 @@ def test_greedy_search_is_the_papers(seed, k, c):
     assert np.all(np.diff(scores) <= 0)
 
 
-def test_gas_measures_and_chooses(data):
+def test_gas_with_its_measures(data):
     for importance in ("ndcg", "map"):
         fitted = GAS(max_features=4, importance=importance, c=0.1).fit(data)
         s, A = feature_importance(importance, data), feature_similarity("kendall", data)
@@ -103,14 +103,14 @@ def test_gas_measures_and_chooses(data):
     )
 
 
-def test_gas_leaves_out_a_copy_of_what_it_has(data):
+def test_gas_does_not_select_copies(data):
     best = FSRank(max_features=1).fit(data).selected_[0]
     copied = Dataset(np.column_stack([data.X, data.X[:, best] * 2 + 1]), data.y, data.qid)
     assert {best, 8} <= set(GAS(max_features=4, c=0).fit(copied).selected_)
     assert 8 not in GAS(max_features=4, c=0.5).fit(copied).selected_
 
 
-def test_loss_importance_is_the_drop_of_the_loss_by_one_weight(data):
+def test_loss_importance_is_the_decrease_of_the_loss_by_one_weight(data):
     objective = make_objective(data)
 
     def least(j):
@@ -133,7 +133,7 @@ def test_loss_importance_of_a_perfect_and_of_a_useless_feature():
     np.testing.assert_allclose(loss_drop(Dataset(X, y, [0, 0, 0, 1, 1])), [1.0, 1.0, 0.0], atol=1e-12)
 
 
-def test_gas_with_given_measures(data):
+def test_gas_with_custom_measures(data):
     importance = np.array([0.1, 0.9, 0.8, 0.0, 0.5, 0.2, 0.3, 0.0])
     measures = {"importance": importance, "similarity": np.eye(8)}
     assert GAS(max_features=3, **measures).fit(data).selected_.tolist() == [1, 2, 4]
@@ -170,7 +170,7 @@ def test_gas_with_wrong_measures(data, parameters):
         (StabilitySelection, {"min_ratio": 2.0}),
     ],
 )
-def test_parameters_of_the_wrong_kind(data, kind, parameters):
+def test_parameters_of_wrong_types(data, kind, parameters):
     with refused_parameter(*next(iter(parameters.items()))):
         kind(**parameters).fit(data)
 
@@ -184,14 +184,14 @@ def test_gas_with_700_features():
 # FSMSVM
 
 
-def test_fsmsvm_takes_the_largest_weights_of_fsmrank(data):
+def test_fsmsvm_selects_the_largest_weights_of_fsmrank(data):
     weights = FSMRank(1e-3, 1e-2).fit(data).coef_
     fitted = FSMSVM(max_features=3, alpha=1e-3, similarity_weight=1e-2).fit(data)
     np.testing.assert_array_equal(fitted.selected_, np.argsort(-np.abs(weights))[:3])
     np.testing.assert_array_equal(fitted.fsmrank_.coef_, weights)
 
 
-def test_fsmsvm_goes_on_by_importance_where_fsmrank_has_no_weights(data):
+def test_fsmsvm_continues_by_importance_after_fsmranks_weights(data):
     fitted = FSMSVM(max_features=6, alpha=0.2).fit(data)
     weights, importance = fitted.fsmrank_.coef_, fitted.fsmrank_.importance_
     used = int(np.count_nonzero(weights))
@@ -218,7 +218,7 @@ def joint(data, C=1.0, loss=None):
 
 
 def value_by_scipy(criterion, columns):
-    """S(F) by BFGS."""
+    """The value of a set by BFGS."""
     if not columns:
         return criterion.C * criterion.objective.at_zero.value
     A = criterion.similarity[np.ix_(columns, columns)]
@@ -247,7 +247,7 @@ def test_value_of_a_set_is_the_joint_minimum(data, loss):
 
 @examples(15)
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 3.0, 100.0]))
-def test_bounds_on_gain_and_rise_hold(seed, C):
+def test_bounds_on_gain_and_loss_are_valid(seed, C):
     criterion = joint(random_dataset(seed=seed, n_queries=12, n_features=6, longest=12), C)
     subset = criterion.empty
     for j in np.random.default_rng(seed).permutation(6)[:4]:
@@ -261,7 +261,7 @@ def test_bounds_on_gain_and_rise_hold(seed, C):
 
 
 def literal_fbpc(value, d, K, eps):
-    """Algorithm 2 with the inequalities the right way round: every feature is tried."""
+    """Algorithm 2 with corrected inequalities, trying every feature."""
     R, moves = [], []
     for _ in range(d):
         if len(R) == d:
@@ -284,7 +284,7 @@ def literal_fbpc(value, d, K, eps):
 
 
 def with_a_sum(seed=0):
-    """Features 1 and 2 make the label; feature 0, their noisy sum, is the best alone but not needed."""
+    """The label depends on features 1 and 2; feature 0, their noisy sum, is the best one but redundant."""
     rng = np.random.default_rng(seed)
     qid = np.repeat(np.arange(40), 15)
     X = rng.normal(size=(600, 5))
@@ -295,7 +295,7 @@ def with_a_sum(seed=0):
 
 @pytest.mark.parametrize(("C", "eps"), [(0.3, 0.005), (1.0, 0.005), (3.0, 0.02), (10.0, 0.005)])
 @pytest.mark.parametrize("make", [lambda: random_dataset(seed=3, n_queries=25, n_features=8), with_a_sum])
-def test_forward_backward_is_that_of_trying_everything(C, eps, make):
+def test_forward_backward_equals_exhaustive_steps(C, eps, make):
     data = make()
     fitted = FBPCRank(max_features=6, C=C, tol=eps).fit(data)
     criterion = joint(data, C)
@@ -311,7 +311,7 @@ def test_forward_backward_is_that_of_trying_everything(C, eps, make):
     assert fitted.value_ == pytest.approx(value(R), rel=1e-8)
 
 
-def test_a_feature_that_others_make_useless_goes_out():
+def test_redundant_features_are_removed():
     fitted = FBPCRank(C=3.0, tol=0.02).fit(with_a_sum())
     actions = [(step.action, step.name) for step in fitted.steps_]
     assert actions == [("in", "f1"), ("in", "f3"), ("in", "f2"), ("out", "f1")]
@@ -327,8 +327,8 @@ def test_fbpcrank_stops_at_K(data):
     assert len(FBPCRank(max_features=100, C=100.0, tol=0.0).fit(data).selected_) == 8
 
 
-def test_fbpcrank_around_a_ranker(data):
-    """S is the least over multiples of the weights that the ranker learns."""
+def test_fbpcrank_with_a_ranker(data):
+    """The value of a set is the minimum over multiples of the ranker's weights."""
     base = SparseRankSVM(alpha=1e-3)
     fitted = FBPCRank(base, max_features=3).fit(data)
     A, objective = fitted.similarity_, make_objective(data)
@@ -349,19 +349,19 @@ def test_fbpcrank_around_a_ranker(data):
     assert fitted.value_ == pytest.approx(value(R), rel=1e-8)
 
 
-def test_fbpcrank_around_a_ranker_that_learns_nothing(data):
+def test_fbpcrank_with_a_ranker_without_features(data):
     with pytest.warns(UserWarning, match="FBPCRank selected no feature"):
         assert len(FBPCRank(SparseRankSVM(alpha=10.0)).fit(data).selected_) == 0
 
 
-def test_fbpcrank_can_leave_the_base_to_the_second_stage(data):
+def test_fbpcrank_can_use_the_base_only_in_the_second_stage(data):
     base = RankSVM(C=0.5)
     fitted = FBPCRank(base, weights="joint").fit(data)
     np.testing.assert_array_equal(fitted.selected_, FBPCRank().fit(data).selected_)
     assert fitted.base_.C == 0.5
 
 
-def test_when_no_feature_is_worth_eps(data):
+def test_no_feature_improves_by_tol(data):
     with pytest.warns(UserWarning, match="FBPCRank selected no feature, .* C=1"):
         fitted = FBPCRank(tol=0.9).fit(data)
     assert not fitted.get_support().any()
@@ -383,8 +383,8 @@ def test_fbpcrank_with_wrong_parameters(data, parameters, facts):
         FBPCRank(**parameters).fit(data)
 
 
-def test_a_search_over_equal_features_ends():
-    """With copies A is singular and no bound holds: everything is tried."""
+def test_search_over_equal_features():
+    """With copies A is singular and the bounds are useless, so everything is tried."""
     data = equal_columns(3)
     best, _ = forward_backward(joint(data, 50.0), np.arange(3), 3, 0.0)
     assert 1 <= len(best.columns) <= 3
@@ -399,7 +399,7 @@ def planted():
     return make_ranking(n_queries=80, n_features=30, n_informative=4, noise=0.3, random_state=5)
 
 
-def test_stability_selection_finds_the_planted_features(planted):
+def test_stability_selection_selects_the_planted_features(planted):
     fitted = StabilitySelection(n_subsamples=20, max_features=6).fit(planted)
     assert set(np.flatnonzero(planted.truth)) <= set(fitted.selected_)
     assert len(fitted.selected_) <= 6
@@ -425,7 +425,7 @@ def test_frequencies_are_shares_of_subsamples(planted):
     assert fitted.error_bound_ == pytest.approx(np.mean(ever) ** 2 / (0.4 * varying))
 
 
-def test_max_features_bounds_what_each_subsample_selects(planted):
+def test_max_features_limits_the_selection_of_each_subsample(planted):
     free = StabilitySelection(n_subsamples=6, n_alphas=12, min_ratio=0.01).fit(planted)
     bound = StabilitySelection(n_subsamples=6, n_alphas=12, min_ratio=0.01, max_features=5).fit(planted)
     assert bound.q_ <= 5 < free.q_
@@ -441,7 +441,7 @@ def test_seed_and_jobs(planted):
         options = {"n_subsamples": 4, "n_alphas": 6, **parameters}
         return StabilitySelection(**options).fit(planted).frequencies_
 
-    with joblib.parallel_config(backend="threading"):  # starting processes would take seconds
+    with joblib.parallel_config(backend="threading"):  # processes would take seconds to start
         np.testing.assert_array_equal(frequencies(), frequencies(n_jobs=2))
     assert np.any(frequencies() != frequencies(random_state=1))
 
@@ -458,7 +458,7 @@ def test_queries_without_pairs_are_not_drawn(planted):
     )
 
 
-def test_nothing_stable(planted):
+def test_no_stable_feature(planted):
     with pytest.warns(UserWarning, match=r"below threshold=1"):
         fitted = StabilitySelection(n_subsamples=10, threshold=1.0, max_features=1, n_alphas=5).fit(
             make_ranking(n_queries=6, n_features=30, n_informative=10, noise=3.0, random_state=2)
@@ -490,7 +490,7 @@ def test_no_feature_varies():
         assert "none of the 3 features" in info.value.reason
 
 
-def test_features_that_vary_only_where_labels_do_not():
+def test_features_constant_within_queries_with_pairs_are_refused():
     X = np.array([[1.0], [1.0], [0.0], [1.0]])
     with refused_data() as info:
         StabilitySelection().fit(Dataset(X, [0, 1, 1, 1], [0, 0, 1, 1]))
@@ -502,7 +502,7 @@ def test_features_that_vary_only_where_labels_do_not():
 
 @pytest.mark.letor
 def test_features_per_fold_of_mq2008(letor_root):
-    """Table 1 of the ListMLE paper: 3 to 6 features a fold, nearly always 23 or 39 with 29, 19 or 18."""
+    """Table 1 of the ListMLE paper: 3 to 6 features per fold, nearly always 23 or 39 with 29, 19 or 18."""
     folds = load_letor_folds("MQ2008", letor_root)
     for fold in folds:
         chosen = set((FBPCRank(max_features=15).fit(fold.train).selected_ + 1).tolist())

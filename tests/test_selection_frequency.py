@@ -1,4 +1,4 @@
-"""How often refits on parts of the queries use a feature."""
+"""Selection frequencies of features in refits on random parts of the queries."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def data():
 
 @pytest.fixture(scope="module")
 def ranker(data):
-    """A point of the path."""
+    """A ranker at a point of the path."""
     options = {"n_alphas": 20, "profile": "standard", "normalise": "z", "families": ["l1"]}
     return rs.SparseRanker(2, **options).fit(data)
 
 
-def test_shares_of_refits_at_the_chosen_point(data, ranker):
-    told = []
-    shares = rs.selection_frequency(ranker, data, 20, progress=lambda *count: told.append(count))
+def test_shares_of_refits_at_the_selected_point(data, ranker):
+    calls = []
+    shares = rs.selection_frequency(ranker, data, 20, progress=lambda *count: calls.append(count))
     np.testing.assert_allclose(shares * 20, (shares * 20).round(), atol=1e-9)
     assert shares[np.flatnonzero(data.truth)].min() > 0.9
-    assert told == [(done, 20) for done in range(1, 21)]
+    assert calls == [(done, 20) for done in range(1, 21)]
 
 
-def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
+def test_a_refit_equals_the_path_on_the_drawn_queries(data, ranker):
     queries = np.flatnonzero(data.pairs_per_query)
     part = np.sort(np.random.default_rng(7).choice(queries, int(0.3 * len(queries)), replace=False))
     z_scores = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
@@ -44,17 +44,17 @@ def test_one_refit_is_the_path_on_the_part_that_the_seed_draws(data, ranker):
 
 
 @pytest.mark.parametrize("family", ["log", "forward", "refitted"])
-def test_refits_are_of_the_family_that_was_chosen(data, family):
+def test_refits_use_the_selected_family(data, family):
     options = {"n_alphas": 20, "profile": "standard", "families": [family]}
     ranker = rs.SparseRanker(3, **options).fit(data)
     assert ranker.choice_.family.label == family
     shares = rs.selection_frequency(ranker, data, 10)
     assert shares[np.flatnonzero(data.truth)].min() > 0.8
-    if family == "forward":  # a set of as many features in every refit
+    if family == "forward":  # every refit has a set of the same size
         assert shares.sum() == pytest.approx(len(ranker.support_))
 
 
-def test_constraints_on_features_hold_in_every_refit(data):
+def test_constraints_apply_to_every_refit(data):
     banned = int(np.flatnonzero(data.truth)[0])
     options = {"must_not": [banned], "must_have": ["f9"], "penalty": "elastic_net", "l1_ratio": 0.9}
     for families in (["l1"], ["forward"]):
@@ -84,7 +84,7 @@ def test_missing_values_are_filled_as_in_the_fit(data):
         {"share": 1.0},
     ],
 )
-def test_what_is_refused(data, ranker, options):
+def test_refusals(data, ranker, options):
     with refused_parameter(*next(iter(options.items()))):
         rs.selection_frequency(ranker, data, **options)
 
@@ -95,7 +95,7 @@ def test_one_query_cannot_be_halved(data, ranker):
     assert "at least 2" in info.value.reason
 
 
-def test_a_choice_by_cost_has_no_frequencies(data):
+def test_a_selection_by_cost_has_no_frequencies(data):
     costs = dict.fromkeys(data.feature_names, 1.0)
     ranker = rs.SparseRanker(n_alphas=10, feature_costs=costs, max_cost=3.0, profile="standard")
     ranker.fit(data)
@@ -104,7 +104,7 @@ def test_a_choice_by_cost_has_no_frequencies(data):
     assert feature_strength(ranker, data).strength is not None
 
 
-def test_strength_is_the_metric_of_each_feature_alone(data, ranker):
+def test_strength_is_the_metric_of_single_features(data, ranker):
     support = feature_strength(ranker, data)
     assert (support.metric, support.profile) == ("ndcg@10", "standard")
     np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""More selectors against their definitions: loops, refits, all clusterings, searches by hand."""
+"""More selectors against their definitions: loops, refits, all clusterings, small examples."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def equal_columns(n_features=5):
 
 
 def squared_differences(data, w, alpha, weight):
-    """The objective of RankRLS, pair by pair."""
+    """The objective of RankRLS as a sum over pairs."""
     total = 0.0
     for q, rows in enumerate(rows_of(data)):
         for i, j in product(rows, rows):
-            left = (data.y[i] - data.y[j]) - w @ (data.X[i] - data.X[j])
-            total += weight[q] * left**2 / (2 * len(rows))
+            residual = (data.y[i] - data.y[j]) - w @ (data.X[i] - data.X[j])
+            total += weight[q] * residual**2 / (2 * len(rows))
     return total / (weight @ data.queries.sizes) + alpha * w @ w
 
 
@@ -77,7 +77,7 @@ def test_rankrls_minimises_the_squared_differences(small):
 
     assert fitted.objective_ == pytest.approx(objective(fitted.coef_), rel=1e-12)
     assert fitted.objective_ <= minimize(objective, fitted.coef_).fun + 1e-12
-    assert abs(fitted.objective_ - objective(fitted.coef_)) <= fitted.gap_ < 1e-12  # rounding included
+    assert abs(fitted.objective_ - objective(fitted.coef_)) <= fitted.gap_ < 1e-12  # including rounding
     assert fitted.trace_.objective[0] == pytest.approx(objective(np.zeros(5)))
     assert fitted.trace_.gap[0] >= fitted.trace_.objective[0] - fitted.objective_
 
@@ -88,7 +88,7 @@ def test_rankrls_with_large_offsets(small):
 
 
 def left_out_error(data, columns, alpha, weight):
-    """The leave-query-out error by a refit without each query."""
+    """The leave-query-out error by refits without each query."""
     Z = [centred_rows(data, np.array(columns), q, q + 1) for q in range(data.n_queries)]
     n_docs, total = weight @ data.queries.sizes, 0.0
     for q in range(data.n_queries):
@@ -102,18 +102,18 @@ def left_out_error(data, columns, alpha, weight):
 
 @pytest.mark.parametrize("alpha", [1e-5, 1e-2, 10.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_left_out_errors_are_those_of_refits(data, alpha, weighted):
+def test_left_out_errors_equal_those_of_refits(data, alpha, weighted):
     weight = np.random.default_rng(1).random(data.n_queries) + 0.1 if weighted else np.ones(data.n_queries)
     left_out, chosen = LeaveQueryOut(data, np.arange(8), weight, alpha), []
     for j in (5, 1, 0, 7):
         expected = [left_out_error(data, [*chosen, i], alpha, weight) for i in range(8) if i not in chosen]
-        found = [error for i, error in enumerate(left_out.errors()) if i not in chosen]
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        errors = [error for i, error in enumerate(left_out.errors()) if i not in chosen]
+        np.testing.assert_allclose(errors, expected, rtol=1e-8)
         left_out.add(j)
         chosen.append(j)
 
 
-def test_greedy_rankrls_adds_what_lowers_the_left_out_error_most(data):
+def test_greedy_rankrls_adds_the_feature_with_the_lowest_left_out_error(data):
     fitted, chosen, errors = GreedyRankRLS(max_features=5, alpha=1e-2).fit(data), [], []
     for _ in range(5):
         others = [j for j in range(8) if j not in chosen]
@@ -126,7 +126,7 @@ def test_greedy_rankrls_adds_what_lowers_the_left_out_error_most(data):
     np.testing.assert_array_equal(fitted.coef_[np.sort(chosen)], again.coef_)
 
 
-def test_greedy_rankrls_with_copies_and_next_to_no_ridge(data):
+def test_greedy_rankrls_with_copies_and_a_tiny_ridge(data):
     copied = Dataset(np.column_stack([data.X, data.X[:, ::-1]]), data.y, data.qid)
     chosen = GreedyRankRLS(max_features=8, alpha=1e-9).fit(copied).selected_
     assert len(set(chosen)) == 8
@@ -145,24 +145,24 @@ def scaled(data):
 
 
 def literal_filter(data, n):
-    """One document after another, one level after another."""
-    X, total, mass = scaled(data), np.zeros(data.n_features), 0
+    """Relief weights by loops over documents and levels."""
+    X, total, n_counted = scaled(data), np.zeros(data.n_features), 0
     for rows in rows_of(data):
         levels = sorted(set(data.y[rows]))
         of_level = {m: [i for i in rows if data.y[i] == m] for m in levels}
         counted = [m for m in levels if len(of_level[m]) > 1]
         if len(levels) == 1 or not counted:
             continue
-        mass += 1
-        for own in counted:
-            for i in of_level[own]:
-                away = {m: abs(m - own) * len(of_level[m]) for m in levels}
+        n_counted += 1
+        for level in counted:
+            for i in of_level[level]:
+                away = {m: abs(m - level) * len(of_level[m]) for m in levels}
                 for m in levels:
                     others = sorted((np.abs(X[i] - X[z]).sum(), z) for z in of_level[m] if z != i)
                     mean = np.mean([np.abs(X[i] - X[z]) for _, z in others[:n]], axis=0)
-                    worth = -1.0 if m == own else away[m] / sum(away.values())
-                    total += worth * mean / len(of_level[own]) / len(counted)
-    return total / mass
+                    worth = -1.0 if m == level else away[m] / sum(away.values())
+                    total += worth * mean / len(of_level[level]) / len(counted)
+    return total / n_counted
 
 
 @pytest.mark.parametrize("n", [1, 3, 50])
@@ -175,7 +175,7 @@ def test_rankfilter_weights_by_loops(data, n):
 
 def literal_wrapper(data, n, scores):
     X = scaled(data)
-    far, near, mass = np.zeros(data.n_features), np.zeros(data.n_features), np.zeros(2)
+    far, near, totals = np.zeros(data.n_features), np.zeros(data.n_features), np.zeros(2)
     for rows in rows_of(data):
         rank = {i: sum(scores[z] < scores[i] for z in rows) for i in rows}
         for i in rows:
@@ -184,8 +184,8 @@ def literal_wrapper(data, n, scores):
                 delta = abs(rank[i] - rank[z]) / (len(rows) - 1)
                 far += delta * np.abs(X[i] - X[z])
                 near += (1 - delta) * np.abs(X[i] - X[z])
-                mass += [delta, 1 - delta]
-    return far / mass[0] - near / mass[1]
+                totals += [delta, 1 - delta]
+    return far / totals[0] - near / totals[1]
 
 
 @pytest.mark.parametrize("n", [1, 4, 50])
@@ -196,8 +196,8 @@ def test_rankwrapper_weights_by_loops(data, n):
     assert fitted.selected_.tolist() == np.argsort(-expected)[:3].tolist()
 
 
-def test_documents_as_near_as_the_last_neighbour_count_too():
-    """So the order of the rows does not matter."""
+def test_ties_with_the_last_neighbour_are_included():
+    """So the result does not depend on the order of the rows."""
     rng = np.random.default_rng(5)
     X, y, qid = rng.integers(0, 2, (60, 3)).astype(float), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
     order = np.concatenate([rng.permutation(20) + first for first in (0, 20, 40)])
@@ -207,7 +207,7 @@ def test_documents_as_near_as_the_last_neighbour_count_too():
 
 
 @pytest.mark.parametrize("kind", [RankFilter, RankWrapper])
-def test_relief_finds_what_tells_levels_apart(kind):
+def test_relief_selects_the_feature_that_separates_levels(kind):
     rng = np.random.default_rng(0)
     qid, y = np.repeat(np.arange(30), 12), rng.integers(0, 3, 360)
     X = rng.random((360, 6))
@@ -261,12 +261,14 @@ def spread_of(points, clusters):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_k_means_finds_the_best_of_all_clusterings(seed, k):
+def test_k_means_equals_the_best_of_all_clusterings(seed, k):
     points = np.random.default_rng(seed).normal(size=(6, 3))
-    found = k_means(points @ points.T, k, 40, 0)
-    assert set(found) == set(range(k))
+    clusters = k_means(points @ points.T, k, 40, 0)
+    assert set(clusters) == set(range(k))
     every = (np.array(each) for each in product(range(k), repeat=6) if set(each) == set(range(k)))
-    assert spread_of(points, found) == pytest.approx(min(spread_of(points, each) for each in every), rel=1e-9)
+    assert spread_of(points, clusters) == pytest.approx(
+        min(spread_of(points, each) for each in every), rel=1e-9
+    )
 
 
 def test_k_means_of_equal_points():
@@ -275,7 +277,7 @@ def test_k_means_of_equal_points():
 
 
 def families(seed=0):
-    """Three families of features that rank alike, of 3, 2 and 1; one of the first is upside down."""
+    """Three groups of 3, 2 and 1 features that rank nearly the same; one feature is negated."""
     rng = np.random.default_rng(seed)
     qid = np.repeat(np.arange(20), 12)
     a, b, c = rng.normal(size=(3, 240))
@@ -285,7 +287,7 @@ def families(seed=0):
 
 
 @pytest.mark.parametrize("kind", [HierarchicalBEM, HierarchicalILTR])
-def test_one_feature_of_each_family(kind):
+def test_one_feature_of_each_group(kind):
     grouped = families()
     fitted = kind().fit(grouped)
     assert len(set(fitted.clusters_)) == 3
@@ -305,7 +307,7 @@ def test_one_feature_of_each_family(kind):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_numbers_of_clusters_are_those_of_the_page(seed, letor_root):
+def test_numbers_of_clusters_on_the_page(seed, letor_root):
     page = (ROOT / "docs" / "methods" / "hierarchicalbem.md").read_text(encoding="utf-8")
     spans = re.search(r"at (\d+) to (\d+) clusters on\s+OHSUMED and at (\d+) to (\d+) on MQ2008", page)
     fewest, most, *_ = map(int, spans.groups())
@@ -313,7 +315,7 @@ def test_numbers_of_clusters_are_those_of_the_page(seed, letor_root):
     assert fewest <= len(HierarchicalBEM(random_state=seed).fit(train).selected_) <= most
 
 
-def test_clusters_come_from_kendalls_tau():
+def test_clusters_use_kendalls_tau():
     grouped = families()
     tau = [
         [
@@ -358,7 +360,7 @@ def larger():
     return random_dataset(seed=6, n_queries=40, n_features=10, longest=30)
 
 
-def test_greedy_brtree_takes_the_largest_gains(larger):
+def test_greedy_brtree_selects_the_largest_gains(larger):
     gains = gains_of(trees_on(larger, range(10)))
     fitted = BRTree(max_features=4, search="greedy", n_rounds=6).fit(larger)
     np.testing.assert_allclose(fitted.importance_, gains / gains.sum())
@@ -366,7 +368,7 @@ def test_greedy_brtree_takes_the_largest_gains(larger):
     assert len(fitted.values_) == 0
 
 
-def test_greedy_brtree_leaves_out_copies(larger):
+def test_greedy_brtree_does_not_select_copies(larger):
     best = int(BRTree(max_features=1, search="greedy", n_rounds=6).fit(larger).selected_[0])
     similarity = np.eye(10)
     other = (best + 1) % 10
@@ -381,7 +383,7 @@ def test_greedy_brtree_leaves_out_copies(larger):
 
 
 def test_random_brtree_drops_the_least_important_features(larger):
-    """The whole search once more, step by step."""
+    """Against a step-by-step implementation of the search."""
     fitted = BRTree(max_features=3, n_subsets=3, n_rounds=6, drop=0.4, share=0.6, random_state=1).fit(larger)
     rng = np.random.default_rng(1)
     learning, judging = split_queries(larger, rng)
@@ -400,7 +402,7 @@ def test_random_brtree_drops_the_least_important_features(larger):
     assert set(np.flatnonzero(fitted.importance_)) <= set(fitted.selected_)
 
 
-def test_brtree_draws_by_its_seed(larger):
+def test_brtree_depends_on_its_seed(larger):
     def values(seed):
         return BRTree(max_features=3, n_subsets=3, n_rounds=4, random_state=seed).fit(larger).values_
 
@@ -408,7 +410,7 @@ def test_brtree_draws_by_its_seed(larger):
     assert np.any(values(0) != values(1))
 
 
-def test_queries_that_judge_are_not_learned_from(data):
+def test_validation_queries_are_not_used_for_learning(data):
     learning, judging = split_queries(data, np.random.default_rng(0))
     assert np.all(learning != judging)
     assert judging.sum() == np.count_nonzero(data.pairs_per_query) // 3
@@ -429,17 +431,17 @@ def test_brtree_without_lightgbm(data, monkeypatch):
 # BFS-Wrapper
 
 
-TOWN = {  # values of sets of the features 0, 1 and 2; the best pair hides behind the second single feature
+SET_VALUES = {  # of the features 0, 1 and 2; the best pair does not contain the best feature
     (0,): 0.5, (1,): 0.4, (2,): 0.1, (0, 1): 0.45, (0, 2): 0.3, (1, 2): 0.9, (0, 1, 2): 0.9,
 }  # fmt: skip
 
 
-def explorer(values, taken):
-    def explore(known):
-        taken.append(known.columns)
-        own = set(known.columns)
+def explorer(values, visited):
+    def explore(subset):
+        visited.append(subset.columns)
+        own = set(subset.columns)
         sets = [own ^ {j} for j in range(3)]
-        return known, [node(tuple(sorted(each)), values) for each in sets if each]
+        return subset, [node(tuple(sorted(each)), values) for each in sets if each]
 
     return explore
 
@@ -449,26 +451,26 @@ def node(columns, values):
 
 
 def test_best_first_search_by_hand():
-    """∅, then 0 (.5), then 0 and 1 (.45, no better), then 0, 1 and 2 (.9): better than all before."""
-    taken = []
-    found = best_first(EMPTY_SET, explorer(TOWN, taken), 2, 0.0)
-    assert taken == [(), (0,), (0, 1), (0, 1, 2), (1, 2), (1,)]
-    assert found.columns == (0, 1, 2)
+    """∅, then 0 (.5), then 0 and 1 (.45, not better), then 0, 1 and 2 (.9, the best so far)."""
+    visited = []
+    best = best_first(EMPTY_SET, explorer(SET_VALUES, visited), 2, 0.0)
+    assert visited == [(), (0,), (0, 1), (0, 1, 2), (1, 2), (1,)]
+    assert best.columns == (0, 1, 2)
 
 
-def test_best_first_search_ends_with_its_patience():
-    taken = []
-    assert best_first(EMPTY_SET, explorer(TOWN, taken), 1, 0.0).columns == (0,)
-    assert taken == [(), (0,), (0, 1)]
+def test_best_first_search_ends_after_its_patience():
+    visited = []
+    assert best_first(EMPTY_SET, explorer(SET_VALUES, visited), 1, 0.0).columns == (0,)
+    assert visited == [(), (0,), (0, 1)]
 
 
-def test_what_is_not_better_by_eps_does_not_count():
-    taken = []
-    assert best_first(EMPTY_SET, explorer(TOWN, taken), 3, 0.5).columns == (0,)
-    assert taken == [(), (0,), (0, 1), (0, 1, 2), (1, 2)]
+def test_improvements_below_eps_are_ignored():
+    visited = []
+    assert best_first(EMPTY_SET, explorer(SET_VALUES, visited), 3, 0.5).columns == (0,)
+    assert visited == [(), (0,), (0, 1), (0, 1, 2), (1, 2)]
 
 
-def test_best_first_search_of_everything_finds_the_best():
+def test_exhaustive_best_first_search_finds_the_best_set():
     rng = np.random.default_rng(0)
     for _ in range(20):
         sets = [each for size in (1, 2, 3) for each in combinations(range(3), size)]
@@ -478,13 +480,13 @@ def test_best_first_search_of_everything_finds_the_best():
 
 @pytest.mark.parametrize("profile", ["letor", "standard"])
 @pytest.mark.parametrize("cutoff", [1, 5, 12])
-def test_values_along_a_line_are_those_of_evaluate(data, profile, cutoff):
+def test_values_along_a_line_equal_evaluate(data, profile, cutoff):
     rounded = Dataset(np.round(data.X, 1), data.y, data.qid, profile=profile)  # with ties
     weight = np.random.default_rng(0).random(data.n_queries)
     ascent = CoordinateAscent(rounded, np.arange(8), cutoff, weight)
     scores, steps = rounded.X[:, 0], np.array([-2.0, 0.0, 0.5])
-    (found,) = ascent._along(rounded.queries.group(scores), np.array([3]), steps[None])
-    for step, value in zip(steps, found, strict=True):
+    (values,) = ascent._along(rounded.queries.group(scores), np.array([3]), steps[None])
+    for step, value in zip(steps, values, strict=True):
         per_query = evaluate(scores + step * rounded.X[:, 3], rounded, f"ndcg@{cutoff}").per_query
         assert value == pytest.approx(np.average(per_query[f"ndcg@{cutoff}"], weights=weight), abs=1e-12)
 
@@ -493,7 +495,7 @@ def ndcg(data, w):
     return evaluate(data.X @ w, data, "ndcg@5").mean["ndcg@5"]
 
 
-def test_sets_have_the_values_of_their_weights(data):
+def test_values_of_sets_equal_those_of_their_weights(data):
     fitted = BFSWrapper(n_subsets=3).fit(data)
     assert len(np.unique(fitted.selected_)) == len(fitted.selected_)
     np.testing.assert_array_equal(fitted.selected_, np.concatenate(fitted.subsets_))
@@ -505,7 +507,7 @@ def test_sets_have_the_values_of_their_weights(data):
     assert fitted.values_[0] >= alone
 
 
-def test_no_step_of_one_weight_improves_a_set(data):
+def test_no_change_of_one_weight_improves_a_set(data):
     ascent = CoordinateAscent(data, np.arange(8), 5, np.ones(data.n_queries))
     w = np.array([1.0, -0.2, 0.3])
     start = WeightedSet((0, 1, 2), w, ndcg(data, np.append(w, np.zeros(5))))
@@ -515,7 +517,7 @@ def test_no_step_of_one_weight_improves_a_set(data):
     assert ndcg(data, np.append(done.w, np.zeros(5))) == pytest.approx(done.value, abs=1e-12)
 
 
-def test_new_features_fold_back_into_weights(data):
+def test_weights_of_new_features_are_combined(data):
     fitted = BFSWrapper(n_subsets=3, base=RankSVM(0.5)).fit(data)
     combined = Dataset(data.X @ fitted.combination_, data.y, data.qid)
     base = RankSVM(0.5).fit(combined)
@@ -526,7 +528,7 @@ def test_new_features_fold_back_into_weights(data):
     assert "gap" not in fitted.to_model().certificate
 
 
-def test_sets_end_with_the_features(data):
+def test_sets_end_when_all_features_are_used(data):
     fitted = BFSWrapper(n_subsets=50).fit(data)
     assert sorted(fitted.selected_) == list(range(8))
     assert len(fitted.subsets_) < 9
@@ -534,7 +536,7 @@ def test_sets_end_with_the_features(data):
     np.testing.assert_array_equal(first.combination_[:, 0], fitted.combination_[:, 0])
 
 
-def test_a_metric_that_guides_nothing(data):
+def test_a_metric_that_is_always_zero_is_refused(data):
     short = Dataset(data.X, data.y, data.qid, profile="letor")
     with refused_parameter("cutoff", 30):
         BFSWrapper(cutoff=30).fit(short)
@@ -565,6 +567,6 @@ def test_ties_everywhere_are_broken_by_the_order_of_columns():
         (BFSWrapper, {"tol": -1.0}),
     ],
 )
-def test_parameters_of_the_wrong_kind(data, kind, parameters):
+def test_parameters_of_wrong_types(data, kind, parameters):
     with refused_parameter(*next(iter(parameters.items()))):
         kind(**parameters).fit(data)

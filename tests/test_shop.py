@@ -1,4 +1,4 @@
-"""make_shop: its names, costs, factors, truth, seed."""
+"""make_shop: names, costs, correlations, truth, seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def column(data, name):
     return data.X[:, data.feature_names.index(name)]
 
 
-def test_shape_names_and_costs_belong_together(data):
+def test_shape_names_and_costs(data):
     assert data.n_queries == 200
     assert data.n_features == 43
     assert {"bm25_title", "price", "clicks_7d", "cross_encoder"} <= set(data.feature_names)
@@ -37,11 +37,11 @@ def test_values_lie_between_0_and_1_and_lists_are_long_enough_for_ndcg_10(data):
     assert set(data.y) == {0, 1, 2, 3}
 
 
-def test_properties_of_the_query_cannot_rank(data):
+def test_query_properties_are_constant_within_queries(data):
     assert sorted(describe(data).constant_within_queries) == sorted(QUERY_PROPERTIES)
 
 
-def test_cheap_proxies_follow_dear_features(data):
+def test_cheap_proxies_correlate_with_expensive_features(data):
     for cheap, dear in (("bm25_title", "cross_encoder"), ("rating_mean", "review_sentiment")):
         assert np.corrcoef(column(data, cheap), column(data, dear))[0, 1] > 0.3
     assert np.corrcoef(column(data, "price"), column(data, "discount"))[0, 1] < -0.5

@@ -23,7 +23,7 @@ every_alternative = pytest.mark.parametrize("alternative", ALTERNATIVES)
 
 
 def evaluation(*values, profile="letor", empty=0.0, **more):
-    """An evaluation with the given values of map (and other metrics), queries 0, 1, …"""
+    """An evaluation with these values of map (and other metrics) for queries 0, 1, …"""
     per_query = {name: np.array(v, dtype=float) for name, v in {"map": values, **more}.items()}
     mean = {name: float(np.nanmean(v)) for name, v in per_query.items()}
     return Evaluation(mean, per_query, np.arange(len(values)), PROFILES[profile], empty)
@@ -47,7 +47,7 @@ def test_holm_by_hand():
 
 @examples(60)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.5))
-def test_holm_rejects_what_the_step_down_procedure_rejects(p_values, level):
+def test_holm_equals_the_step_down_procedure(p_values, level):
     rejected = set()
     for step, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if (len(p_values) - step) * p_values[index] > level:
@@ -80,7 +80,7 @@ def test_without_differences_p_is_one(alternative):
     assert randomisation(a, a.copy(), alternative=alternative) == 1.0
 
 
-def test_rounding_is_no_difference():
+def test_rounding_errors_are_not_differences():
     a, b = np.full(8, 0.1 + 0.2), np.full(8, 0.3)
     a[-1] = b[-1] = 0.7
     assert (a > b).sum() == 7
@@ -89,7 +89,7 @@ def test_rounding_is_no_difference():
     assert compare({"a": evaluation(*a), "b": evaluation(*b)}).rows[0].ties == 8
 
 
-def test_the_same_difference_everywhere():
+def test_constant_differences():
     b = np.random.default_rng(0).random(12)
     assert paired_t(b + 0.1, b) == 0.0
     assert paired_t(b + 0.1, b, "greater") == 0.0
@@ -98,7 +98,7 @@ def test_the_same_difference_everywhere():
     assert randomisation(b + 0.1, b, alternative="greater") == 1 / 2**12
 
 
-def test_one_query_proves_nothing():
+def test_one_query_is_never_significant():
     assert paired_t([1.0], [0.0]) == 1.0
     assert randomisation([1.0], [0.0]) == 1.0
     assert randomisation([1.0], [0.0], alternative="greater") == 0.5
@@ -137,14 +137,14 @@ def test_randomisation_equals_scipy_when_exact(alternative):
 
 
 @every_alternative
-def test_random_flips_come_near_the_exact_value(alternative):
+def test_random_flips_approximate_the_exact_value(alternative):
     a, b = two_samples(14)
     exact = randomisation(a, b, 2**14, alternative=alternative)
-    drawn = randomisation(a, b, 2**14 - 1, alternative=alternative)
+    approximate = randomisation(a, b, 2**14 - 1, alternative=alternative)
     assert 0.05 < exact < 0.95
-    # Four standard errors of a share among 16,383 draws.
-    assert drawn != exact
-    assert abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / (2**14 - 1))
+    # Four standard errors of a share of 16,383 draws.
+    assert approximate != exact
+    assert abs(approximate - exact) < 4 * math.sqrt(exact * (1 - exact) / (2**14 - 1))
 
 
 def test_random_flips_follow_the_seed():
@@ -153,7 +153,7 @@ def test_random_flips_follow_the_seed():
     assert p[0] == p[1] != p[2]
 
 
-def test_large_effect_never_gives_zero():
+def test_p_values_are_never_zero():
     a, b = two_samples(300, shift=1.0)
     assert randomisation(a, b, 999) == 1 / 1000
 
@@ -206,7 +206,7 @@ def test_all_pairs_in_order():
     assert [(row.a, row.b) for row in compare(systems).rows] == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
-def test_each_against_the_baseline():
+def test_comparison_with_a_baseline():
     systems = {name: evaluation(*two_samples(20, seed)[0]) for seed, name in enumerate("abc")}
     result = compare(systems, baseline="b")
     assert [(row.a, row.b) for row in result.rows] == [("a", "b"), ("c", "b")]
@@ -245,7 +245,7 @@ def test_equal_systems():
     assert math.isnan(row.relative_change)
 
 
-def test_skipped_queries_are_left_out_of_everything():
+def test_skipped_queries_are_excluded():
     nan = math.nan
     a, b = evaluation(0.5, nan, 0.7, 0.1, empty="skip"), evaluation(0.4, nan, 0.2, nan, empty="skip")
     (row,) = compare({"a": a, "b": b}).rows
@@ -256,7 +256,7 @@ def test_skipped_queries_are_left_out_of_everything():
     assert "no query" in info.value.reason
 
 
-def test_metrics_are_those_all_share_unless_named():
+def test_default_metrics_are_the_common_ones():
     a, b = evaluation(0.1, 0.2, mrr=[1, 1], err=[0, 1]), evaluation(0.1, 0.3, err=[1, 1])
     assert [row.metric for row in compare({"a": a, "b": b}).rows] == ["map", "err"]
     assert [row.metric for row in compare({"a": a, "b": b}, metrics="ERR").rows] == ["err"]
@@ -297,7 +297,7 @@ def test_real_evaluations():
         ({"b": evaluation(1, 0)}, {"metrics": "mapp"}, ("metric", "mapp")),
     ],
 )
-def test_what_cannot_be_compared(others, options, facts):
+def test_refusals_of_comparisons(others, options, facts):
     with refused_as(facts):
         compare({"a": evaluation(0.5, 0.5), **others}, **options)
 

@@ -1,4 +1,4 @@
-"""Paired tests where their cases meet: one permutation, pairs without a difference."""
+"""Edge cases of paired tests: one permutation, pairs without a difference."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import numpy as np
 from ranksieve.metrics.significance import paired_t, randomisation
 
 
-def test_one_permutation_is_enough_to_ask_for():
-    """Of one random pattern beside the observed one, p is ½ or 1."""
+def test_one_permutation():
+    """With one random pattern in addition to the observed one, p is ½ or 1."""
     assert randomisation(np.array([3.0, 2.0, 1.0]), np.zeros(3), n_permutations=1) in (0.5, 1.0)
 
 
-def test_pairs_without_a_difference_leave_the_test_exact():
-    """Three of forty pairs differ, so eight patterns are all there are, and two are as extreme."""
+def test_ties_are_ignored_so_the_test_stays_exact():
+    """Three of forty pairs differ, so there are only eight patterns, and two are as extreme."""
     a = np.zeros(40)
     a[[4, 17, 31]] = [1.0, 2.0, 4.0]
     assert randomisation(a, np.zeros(40), n_permutations=8) == 0.25
     assert randomisation(a, np.zeros(40), n_permutations=8, alternative="greater") == 0.125
 
 
-def test_large_differences_are_the_same_up_to_their_own_rounding():
+def test_large_differences_are_equal_up_to_rounding():
     assert paired_t(np.array([1000.0, 1000.0 * (1.0 + 4e-13), 1000.0]), np.zeros(3)) == 0.0
 
 
-def test_random_signs_are_the_bits_of_the_seeds_bytes():
-    """Nine pairs need two bytes per pattern; the same seed gives the same p-value in every version."""
+def test_random_signs_are_bits_of_random_bytes():
+    """Nine pairs need two bytes per pattern; the p-value of a seed is the same in every version."""
     difference = np.random.default_rng(5).normal(0.4, 1.0, 9)
     bits = np.random.default_rng(3).integers(0, 256, size=(300, 2), dtype=np.uint8)
     flipped = np.unpackbits(bits, axis=1)[:, :9].astype(float)
@@ -33,7 +33,7 @@ def test_random_signs_are_the_bits_of_the_seeds_bytes():
     assert randomisation(difference, np.zeros(9), n_permutations=300, random_state=3) == (1 + extreme) / 301
 
 
-def test_pieces_of_random_signs_are_as_many_as_asked_for(monkeypatch):
+def test_random_signs_are_drawn_in_chunks(monkeypatch):
     """The observed sum is 0, so every pattern is as extreme."""
     monkeypatch.setattr("ranksieve.metrics.significance._CHUNK_CELLS", 8)
     difference = np.array([1.0, -1.0, 1.0, -1.0])

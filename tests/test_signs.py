@@ -1,4 +1,4 @@
-"""Signs, must-haves and must-nots in the path: the optimum, its certificate, the grid, the refusals."""
+"""Signs, must_have and must_not in the path: the optimum, its certificate, the grid, refusals."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NAMES = ["bm25", "price", "clicks", "age", "stock", "rating"]
 
 @pytest.fixture(scope="module")
 def data():
-    drawn = random_dataset(seed=12, n_queries=25, n_features=6)
-    return Dataset(drawn.X, drawn.y, drawn.qid, NAMES)
+    original = random_dataset(seed=12, n_queries=25, n_features=6)
+    return Dataset(original.X, original.y, original.qid, NAMES)
 
 
 def differences(data):
@@ -38,7 +38,7 @@ def differences(data):
 
 
 def bounded_optimum(data, up, down, ridge=0.0):
-    """L-BFGS-B on w = u − v with 0 ≤ u, v, an infinite slope being the bound u = 0 or v = 0."""
+    """L-BFGS-B on w = u − v with u, v ≥ 0; an infinite slope becomes the bound u = 0 or v = 0."""
     K, d = differences(data), data.n_features
     allowed = np.isfinite(np.concatenate([up, down]))
     slope = np.where(allowed, np.concatenate([up, down]), 0.0)
@@ -52,7 +52,7 @@ def bounded_optimum(data, up, down, ridge=0.0):
     bounds = [(0, None if free else 0) for free in allowed]
     options = {"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-16, "gtol": 1e-11}
     start, before = np.zeros(2 * d), np.inf
-    while True:  # its line search may give up far from the optimum; it goes on when started again from there
+    while True:  # its line search may stop far from the optimum; a restart continues
         best = minimize(F, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
         if best.fun >= before:
             return best.fun, best.x[:d] - best.x[d:]
@@ -60,9 +60,9 @@ def bounded_optimum(data, up, down, ridge=0.0):
 
 
 def explicit_gap(data, w, up, down):
-    """Objective and gap from explicit pairs: u = 2cξ/p is feasible when −up ≤ −Kᵀu ≤ down.
+    """Objective and gap from explicit pairs: u = 2cξ/p is feasible if −up ≤ −Kᵀu ≤ down.
 
-    An unpenalised feature needs Kᵀu = 0, which its optimal weight gives up to rounding.
+    An unpenalised feature needs Kᵀu = 0, which holds up to rounding at its optimal weight.
     """
     K = differences(data)
     xi, p = np.maximum(0, 1 - K @ w), len(K)
@@ -83,10 +83,14 @@ def sides(slope, signs):
 @examples(25)
 @given(st.integers(0, 5), st.lists(st.sampled_from([-1, 0, 1]), min_size=6, max_size=6), st.floats(-3, -0.5))
 @example(4, [1, 1, 0, 1, 1, 0], -1.952909935792995)
-def test_the_optimum_is_that_of_a_bounded_solver(seed, signs, exponent):
-    drawn, signs, alpha = random_dataset(seed=seed, n_queries=10, n_features=6), np.array(signs), 10**exponent
-    result = prox_newton(make_objective(drawn), L1(alpha, signs=signs), tol=1e-10)
-    best, w = bounded_optimum(drawn, *sides(np.full(6, alpha), signs))
+def test_the_optimum_equals_that_of_a_bounded_solver(seed, signs, exponent):
+    problem_data, signs, alpha = (
+        random_dataset(seed=seed, n_queries=10, n_features=6),
+        np.array(signs),
+        10**exponent,
+    )
+    result = prox_newton(make_objective(problem_data), L1(alpha, signs=signs), tol=1e-10)
+    best, w = bounded_optimum(problem_data, *sides(np.full(6, alpha), signs))
     assert result.converged
     assert np.all(result.w * signs >= 0)
     assert result.objective == pytest.approx(best, rel=1e-7)
@@ -105,8 +109,8 @@ def test_elastic_net_with_signs(data):
 
 
 def test_every_point_of_a_signed_path_is_certified_by_explicit_pairs(data):
-    plain = sparse_path(data, n_alphas=12)
-    signs = -np.sign(plain.coefs[-1])
+    unsigned = sparse_path(data, n_alphas=12)
+    signs = -np.sign(unsigned.coefs[-1])
     signs[[1, 4]] = 0
     path = sparse_path(data, n_alphas=12, signs=signs)
     assert path.converged.all()
@@ -118,7 +122,7 @@ def test_every_point_of_a_signed_path_is_certified_by_explicit_pairs(data):
         assert gap == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_path_begins_where_an_allowed_feature_enters(data):
+def test_the_path_begins_when_an_allowed_feature_enters(data):
     strongest = int(np.argmax(np.abs(sparse_path(data, n_alphas=2).coefs[1])))
     sign = -np.sign(sparse_path(data, n_alphas=2).coefs[1, strongest])
     edge = sparse_path(data, n_alphas=2, signs={strongest: sign}).alphas[0]
@@ -128,15 +132,15 @@ def test_the_path_begins_where_an_allowed_feature_enters(data):
 
 
 def test_signs_that_agree_with_the_optimum_change_nothing(data):
-    plain = sparse_path(data, n_alphas=10)
-    agreeing = {name: "+" if w > 0 else "-" for name, w in zip(NAMES, plain.coefs[-1], strict=True)}
-    assert np.all((plain.coefs == 0) | (np.sign(plain.coefs) == np.sign(plain.coefs[-1])))
+    unsigned = sparse_path(data, n_alphas=10)
+    agreeing = {name: "+" if w > 0 else "-" for name, w in zip(NAMES, unsigned.coefs[-1], strict=True)}
+    assert np.all((unsigned.coefs == 0) | (np.sign(unsigned.coefs) == np.sign(unsigned.coefs[-1])))
     bound = sparse_path(data, n_alphas=10, signs=agreeing)
-    np.testing.assert_allclose(bound.coefs, plain.coefs, atol=1e-5)
+    np.testing.assert_allclose(bound.coefs, unsigned.coefs, atol=1e-5)
 
 
 def test_refitted_weights_keep_their_signs(data):
-    """Over all features, some of which would take the other sign without the bound."""
+    """With all features, some of which would have the other sign without the bound."""
     objective = make_objective(data)
     for ridge in 1e-3 * sparse_path(data, n_alphas=3).alphas:
         free = fit_set(objective, range(6), np.ones(6), ridge, None, 1e-6)
@@ -150,7 +154,7 @@ def test_refitted_weights_keep_their_signs(data):
 
 @pytest.mark.parametrize("family", ["l1", "log", "forward", "refitted"])
 def test_all_families_keep_signs(data, family):
-    """All models, and those without each fold."""
+    """The models of all data and those without a fold."""
     ranker = SparseRanker(families=[family], signs=dict.fromkeys(NAMES, "+"), n_alphas=10, cv=3)
     (only,) = ranker.fit(data).choice_.families
     assert only.coefs.min() >= 0
@@ -158,7 +162,7 @@ def test_all_families_keep_signs(data, family):
 
 
 @pytest.mark.parametrize("options", [{}, {"penalty": "elastic_net", "l1_ratio": 0.7}])
-def test_must_haves_are_free_and_the_others_enter_at_the_first_alpha(data, options):
+def test_must_haves_are_unpenalised_and_others_enter_at_the_first_alpha(data, options):
     path = sparse_path(data, n_alphas=20, must_have=["stock", "age"], tol=1e-9, **options)
     others = [NAMES.index(name) for name in NAMES if name not in ("stock", "age")]
     assert path.converged.all()
@@ -173,12 +177,12 @@ def test_must_haves_are_free_and_the_others_enter_at_the_first_alpha(data, optio
 
 @pytest.mark.parametrize("seed", [4, 9, 21])
 @pytest.mark.parametrize("l1_ratio", [0.1, 0.5])
-def test_the_first_alpha_is_exact_although_the_ridge_moves_the_must_haves(seed, l1_ratio):
-    drawn = random_dataset(seed=seed, n_queries=8, n_features=5)
+def test_the_first_alpha_is_exact_with_must_haves_and_a_ridge(seed, l1_ratio):
+    problem_data = random_dataset(seed=seed, n_queries=8, n_features=5)
     options = {"penalty": "elastic_net", "l1_ratio": l1_ratio, "must_have": [2]}
-    edge = sparse_path(drawn, n_alphas=2, **options).alphas[0]
+    edge = sparse_path(problem_data, n_alphas=2, **options).alphas[0]
     before, after = sparse_path(
-        drawn, alphas=[edge * (1 + 1e-6), edge * (1 - 1e-6)], tol=1e-14, **options
+        problem_data, alphas=[edge * (1 + 1e-6), edge * (1 - 1e-6)], tol=1e-14, **options
     ).coefs
     assert np.count_nonzero(np.delete(before, 2)) == 0
     assert np.count_nonzero(np.delete(after, 2)) == 1
@@ -202,24 +206,24 @@ def test_a_weight_of_zero_is_a_must_have(data):
     np.testing.assert_array_equal(by_name.coefs, by_weight.coefs)
 
 
-def test_a_must_have_that_cannot_rank_is_harmless(data):
+def test_a_must_have_constant_within_queries_is_harmless(data):
     constant = Dataset(np.column_stack([data.X, np.ones(data.n_docs)]), data.y, data.qid)
     path = sparse_path(constant, n_alphas=8, must_have="f7")
     np.testing.assert_allclose(path.coefs[:, :6], sparse_path(data, n_alphas=8).coefs, atol=1e-9)
     assert np.all(path.coefs[:, 6] == 0)
 
 
-def test_must_haves_alone_make_a_path(data):
+def test_a_path_of_only_must_haves(data):
     path = sparse_path(data, n_alphas=4, must_have="stock", must_not=[n for n in NAMES if n != "stock"])
     assert path.n_nonzero.tolist() == [1, 1, 1, 1]
     assert path.converged.all()
 
 
-def test_must_nots_are_the_path_without_them(data):
-    kept = [0, 2, 3, 5]
+def test_must_not_equals_removing_the_features(data):
+    others = [0, 2, 3, 5]
     path = sparse_path(data, n_alphas=10, must_not=["price", np.int32(4)])
-    without = sparse_path(Dataset(data.X[:, kept], data.y, data.qid), n_alphas=10)
-    np.testing.assert_allclose(path.coefs[:, kept], without.coefs, atol=1e-9)
+    without = sparse_path(Dataset(data.X[:, others], data.y, data.qid), n_alphas=10)
+    np.testing.assert_allclose(path.coefs[:, others], without.coefs, atol=1e-9)
     assert np.all(path.coefs[:, [1, 4]] == 0)
 
 
@@ -256,7 +260,7 @@ def test_signs_from_a_file(tmp_path):
         ({"penalty": "elastic_net", "l1_ratio": 0.0}, ("alphas", None)),
     ],
 )
-def test_bad_demands(data, options, facts):
+def test_bad_constraints(data, options, facts):
     with refused_parameter(*facts):
         sparse_path(data, **options)
 
@@ -273,27 +277,27 @@ def test_a_penalty_with_signs_for_other_features(data):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {"signs": 1},
         {"l1_weights": {}},
         {"l1_weights": "heavy"},
     ],
 )
-def test_other_things_than_signs_and_weights_are_refused(given):
+def test_invalid_signs_and_weights_are_refused(options):
     data = random_dataset(n_features=3)
-    with refused_parameter(*next(iter(given.items()))):
-        SparseRanker(**given).fit(data)
+    with refused_parameter(*next(iter(options.items()))):
+        SparseRanker(**options).fit(data)
 
 
 class Counting(tuple):
-    """Names that count how many of them were looked at."""
+    """Names that count how many of them are accessed."""
 
-    looked = 0
+    n_accessed = 0
 
     def __iter__(self):
         for name in super().__iter__():
-            Counting.looked += 1
+            Counting.n_accessed += 1
             yield name
 
     def __contains__(self, name):
@@ -304,13 +308,13 @@ class Counting(tuple):
 
 
 @pytest.mark.parametrize("name", ["x{}", "x[{}]"])
-def test_naming_every_feature_looks_at_each_name_a_few_times(name):
+def test_naming_all_features_takes_linear_time(name):
     names = Counting(name.format(j) for j in range(400))
     some, plain = list(names), tuple(names)
-    Counting.looked = 0
+    Counting.n_accessed = 0
     budget = Budget.of(names, must_not=some[1:], signs=dict.fromkeys(some, "+"))
     assert (budget.must_not == [False] + [True] * 399).all()
     costs = make_costs(dict.fromkeys(some, 2.0)).columns(names)
     assert costs.of(np.arange(400)) == 800.0
     assert plain == tuple(some)
-    assert Counting.looked < 20 * len(names)
+    assert Counting.n_accessed < 20 * len(names)

@@ -14,7 +14,7 @@ from ranksieve.kernels.pairs import sort_by_key
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
-def test_dcg_along_a_line_is_that_of_sorted_scores(k):
+def test_dcg_along_a_line_equals_that_of_sorted_scores(k):
     rng = np.random.default_rng(31)
     offsets = np.concatenate(([0], np.cumsum([1, 5, 2, 8, 6])))
     scores = rng.integers(-2, 3, offsets[-1]).astype(float)  # many ties
@@ -32,7 +32,7 @@ def test_dcg_along_a_line_is_that_of_sorted_scores(k):
 
 
 def test_every_short_list_is_sorted():
-    """Of all keys with ties and from all orders; a longer list, which is merged, from a few."""
+    """Short keys with ties from all orders, and longer lists, which are merged, from a few."""
     starts = [
         (key, item)
         for key in ([1, 1, 0, 2], [0, 0, 0, 0], [2, 0, 1, 0])
@@ -51,7 +51,7 @@ def test_every_short_list_is_sorted():
 
 
 def penalty(w, t, ridge, inside):
-    """½μw² inside; else the line t|w| up to |w| = t/μ and the parabola beyond."""
+    """½μw² inside; otherwise the line t|w| up to |w| = t/μ and a parabola beyond."""
     line = np.where(np.abs(w) <= t / ridge, t * np.abs(w), 0.5 * ridge * w**2 + 0.5 * t**2 / ridge)
     return float(np.sum(np.where(inside, 0.5 * ridge * w**2, line)))
 
@@ -79,7 +79,7 @@ def test_descent_on_a_perspective_reaches_its_minimum(seed):
             assert least <= value(np.where(signs * v < 0, 0.0, v)) + 1e-12
 
 
-def test_descent_stops_after_so_many_sweeps_or_when_little_moves():
+def test_descent_stops_after_max_sweeps_or_small_changes():
     H, inside = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([True, True])
     start, b = np.zeros(2), np.array([-3.0, 1.0])
 
@@ -88,14 +88,14 @@ def test_descent_stops_after_so_many_sweeps_or_when_little_moves():
         descend(H, slope, w, np.ones(2), 1.0, inside, np.zeros(2), tol, sweeps)
         return w
 
-    np.testing.assert_allclose(reached(0.0, 1), [1.0, -2.0 / 3.0])  # one sweep: −b/(h + μ), one after another
-    np.testing.assert_array_equal(reached(3.0, 100), reached(0.0, 1))  # it moved slopes by 3 and by 2
+    np.testing.assert_allclose(reached(0.0, 1), [1.0, -2.0 / 3.0])  # one sweep: −b/(h + μ), sequentially
+    np.testing.assert_array_equal(reached(3.0, 100), reached(0.0, 1))  # it changed slopes by 3 and by 2
     np.testing.assert_array_equal(reached(2.999, 2), reached(0.0, 2))
     assert np.any(reached(0.0, 2) != reached(0.0, 1))
 
 
 def test_shares_of_levels_by_hand():
-    """log Σ v·e^t of each level, and the share of each document; weight 0 has none."""
+    """log Σ v·e^t of each level, and the share of each document (0 for weight 0)."""
     log_sum, peak, softmax = np.empty(2), np.empty(2), np.full(5, np.nan)
     t, weight = np.log([1.0, 3.0, 9.0, 5.0, 2.0]), np.array([1.0, 1.0, 0.0, 2.0, 5.0])
     _level_softmax(t, np.array([0, 0, 0, 1, 1]), weight, 0, 5, 2, log_sum, peak, softmax)

@@ -1,4 +1,4 @@
-"""SparseRanker: the path and the choice on it."""
+"""SparseRanker: paths, model selection, budgets, confidence, refits."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def halves(data):
     return data.select_queries(even), data.select_queries(~even)
 
 
-def plain(**options):
-    """The ℓ1 path, chosen on validation data alone, point by point."""
+def l1_ranker(**options):
+    """A SparseRanker with only the ℓ1 path, selected on validation data without smoothing."""
     return SparseRanker(**{"families": ("l1",), "cv": 0, "smoothing": 1, **options})
 
 
-def test_chooses_the_best_point_of_the_path_on_validation(train):
+def test_selects_the_best_point_of_the_path_on_validation_data(train):
     a, b = halves(train)
-    fitted = plain(metric="map", profile="standard").fit(a, valid=b)
+    fitted = l1_ranker(metric="map", profile="standard").fit(a, valid=b)
     path = sparse_path(a, alphas=fitted.choice_.family.strengths, normalise="within_z")
-    seen = path.preparation.apply(b).X
-    means = [evaluate(seen @ w, b, ["map"], "standard").mean["map"] for w in path.coefs]
+    X = path.preparation.apply(b).X
+    means = [evaluate(X @ w, b, ["map"], "standard").mean["map"] for w in path.coefs]
     used = path.n_nonzero >= 1
     assert fitted.choice_.validation.mean[fitted.choice_.index] == pytest.approx(
         np.max(np.array(means)[used])
@@ -63,7 +63,7 @@ def test_the_budget_is_never_exceeded(train, k, families):
     assert 1 <= len(SparseRanker(k, "ndcg@3", families=families, n_alphas=8).fit(a, valid=b).support_) <= k
 
 
-def test_a_coarse_grid_that_jumps_over_the_budget_leaves_forward_selection(train):
+def test_forward_selection_is_used_if_a_coarse_grid_exceeds_the_budget(train):
     path = sparse_path(train, n_alphas=3)
     assert path.n_nonzero[1] > 1
     fitted = SparseRanker(1, "ndcg@3", n_alphas=3, cv=3).fit(train)
@@ -71,7 +71,7 @@ def test_a_coarse_grid_that_jumps_over_the_budget_leaves_forward_selection(train
 
 
 def test_cross_validation_holds_out_whole_queries(train):
-    """Each query's held-out value is that of models fitted without it, up to one Newton step."""
+    """The held-out value of a query is that of models fitted without it, up to one Newton step."""
     fitted = SparseRanker(metric="ndcg@5", cv=4, random_state=3, families=("l1",)).fit(train)
     folds = Folds(fitted.preparation_.for_learning(train), 4, CV_REPEATS, 3)
     values = np.zeros((len(fitted.choice_.family), train.n_queries))
@@ -97,7 +97,7 @@ def test_held_out_queries_are_pooled(train):
     np.testing.assert_array_equal(alone.choice_.validation.query_ids, b.queries.ids)
 
 
-def test_much_validation_data_is_enough(train, monkeypatch):
+def test_enough_validation_data_replace_cross_validation(train, monkeypatch):
     a, b = halves(train)
     monkeypatch.setattr("ranksieve.choice.held_out.ENOUGH_QUERIES", 5)
     assert SparseRanker(metric="map").fit(a, valid=b).n_folds_ == 0
@@ -111,10 +111,10 @@ def test_values_are_averaged_over_neighbours():
     np.testing.assert_array_equal(average_over(values, np.eye(4, dtype=bool)), values)
 
 
-def test_a_point_without_features_is_nobodys_neighbour(train):
-    """Every path begins with one; it counts as the worst ranking, which says nothing of the next points."""
+def test_points_without_features_are_not_averaged(train):
+    """The first point of a path has no features and the worst value, which must not affect its neighbours."""
     a, b = halves(train)
-    for options in ({}, {"cv": 0}, {"min_ratio": 0.5, "cv": 0}):  # the last path goes on to smaller α
+    for options in ({}, {"cv": 0}, {"min_ratio": 0.5, "cv": 0}):  # the last path continues to smaller α
         ranker = SparseRanker(families=("l1", "log"), n_alphas=12, **options).fit(a, valid=b)
         for family in ranker.choice_.families:
             values, used = family.validation.values, family.n_nonzero > 0
@@ -127,8 +127,8 @@ def test_a_point_without_features_is_nobodys_neighbour(train):
 
 
 @pytest.mark.parametrize("cv", [0, 3])
-def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv):
-    """By hand, with other draws: the best candidate of each and the share of its versions with a feature."""
+def test_selection_frequency_resamples_held_out_queries_without_refits(train, cv):
+    """Recomputed with other draws: the best candidate of each sample and the shares of its features."""
     a, b = halves(train)
     ranker = SparseRanker(3, "ndcg@5", families=("l1",), cv=cv).fit(a, valid=b)
     family, n = ranker.choice_.families[0], len(ranker.choice_.validation.query_ids)
@@ -143,56 +143,58 @@ def test_chosen_again_resamples_the_held_out_queries_and_fits_nothing(train, cv)
     assert np.ptp(ranker.choice_.confidence.frequency) > 0.5
 
 
-def test_folds_of_a_forward_selection_are_not_fitted_one_by_one(train, monkeypatch):
+def test_folds_of_a_forward_selection_are_not_fitted_separately(train, monkeypatch):
     monkeypatch.setattr("ranksieve.choice.folds.Folds.objective_without", None)
     ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
     assert ranker.n_folds_ == 3
     without = ranker.choice_.families[0].fold_coefs != 0
-    assert (without != without[:, :1]).any(), "a fold selects features of its own"
+    assert (without != without[:, :1]).any(), "each fold selects its own features"
 
 
 def test_confidence(train):
     a, b = halves(train)
     fitted = SparseRanker(2, "ndcg@5").fit(a, valid=b)
-    sure, values = fitted.choice_.confidence, fitted.choice_.validation.values[fitted.choice_.index]
-    assert sure.mean == values.mean()
-    assert sure.low < sure.mean < sure.high
-    assert sure.high - sure.mean == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
-    assert sure.frequency.shape == (12,)
-    assert sure.frequency.min() >= 0
-    assert sure.frequency.max() <= 1
-    assert set(np.flatnonzero(sure.frequency > 0.99)) <= set(fitted.support_)
-    assert sure.fewest_tied <= len(fitted.support_)
-    free = SparseRanker(metric="ndcg@5").fit(a, valid=b).choice_.confidence
-    assert free.loss == 0
-    assert sure.loss_low <= sure.loss <= sure.loss_high
-    assert sure.best_features > 2
-    assert sure.best_is_beyond
-    assert not free.best_is_beyond
+    confidence, values = fitted.choice_.confidence, fitted.choice_.validation.values[fitted.choice_.index]
+    assert confidence.mean == values.mean()
+    assert confidence.low < confidence.mean < confidence.high
+    assert confidence.high - confidence.mean == pytest.approx(
+        1.96 * values.std(ddof=1) / np.sqrt(len(values))
+    )
+    assert confidence.frequency.shape == (12,)
+    assert confidence.frequency.min() >= 0
+    assert confidence.frequency.max() <= 1
+    assert set(np.flatnonzero(confidence.frequency > 0.99)) <= set(fitted.support_)
+    assert confidence.fewest_tied <= len(fitted.support_)
+    unlimited = SparseRanker(metric="ndcg@5").fit(a, valid=b).choice_.confidence
+    assert unlimited.loss == 0
+    assert confidence.loss_low <= confidence.loss <= confidence.loss_high
+    assert confidence.best_features > 2
+    assert confidence.best_is_beyond
+    assert not unlimited.best_is_beyond
 
 
 @pytest.mark.parametrize("options", [{"max_features": 6}, {"max_cost": 6.0, "feature_costs": {"*": 1.0}}])
-def test_a_best_candidate_within_the_budget_is_told_from_one_beyond_it(train, options):
+def test_best_is_beyond_the_budget(train, options):
     a, b = halves(train)
     small = SparseRanker(metric="ndcg@5", rule="one_standard_error", **options).fit(a, valid=b)
-    candidates, sure = small.choice_, small.choice_.confidence
+    candidates, confidence = small.choice_, small.choice_.confidence
     over = np.concatenate([[1 <= n <= 6 for n in f.n_nonzero] for f in candidates.families])
     means = np.concatenate([f.validation.mean for f in candidates.families])
     beyond = [] if candidates.beyond is None else candidates.beyond.validation.mean.tolist()
     best_within = means[candidates.allowed].max()
     best_beyond = max([-np.inf, *means[~over & (np.abs(candidates.coefs).sum(axis=1) > 0)], *beyond])
-    assert sure.best_is_beyond == (best_beyond > best_within)
-    assert (sure.best_features > 6) == sure.best_is_beyond
+    assert confidence.best_is_beyond == (best_beyond > best_within)
+    assert (confidence.best_features > 6) == confidence.best_is_beyond
 
 
-def test_ties_are_those_of_paired_differences():
+def test_ties_are_determined_by_paired_differences():
     rng = np.random.default_rng(0)
     base = rng.random(400)
     values = np.array([base, base + 0.01 * rng.normal(size=400), base - 0.1])
     assert tied_with(values, 0).tolist() == [True, True, False]
 
 
-def test_refit_on_all_keeps_the_features_and_learns_from_both(train):
+def test_refit_on_all_keeps_the_features_and_uses_all_data(train):
     a, b = halves(train)
     for options in ({}, {"families": ("forward",)}, {"families": ("log",)}, {"families": ("refitted",)}):
         one = SparseRanker(3, "ndcg@5", n_alphas=10, **options).fit(a, valid=b)
@@ -207,17 +209,17 @@ def test_refit_on_all_keeps_the_features_and_learns_from_both(train):
         assert value < objective.evaluate(one.coef_).value + both.choice_.candidate.penalty.value(one.coef_)
 
 
-def test_a_grid_whose_best_point_is_near_its_end_goes_on(train):
-    short = plain(metric="map", n_alphas=4, min_ratio=0.5).fit(*halves(train)[:1], valid=halves(train)[1])
+def test_a_grid_with_its_best_point_near_the_end_is_extended(train):
+    short = l1_ranker(metric="map", n_alphas=4, min_ratio=0.5).fit(*halves(train)[:1], valid=halves(train)[1])
     assert len(short.choice_.family) > 4
     np.testing.assert_allclose(np.diff(np.log(short.choice_.family.strengths[3:])), np.log(0.5) / 3, rtol=0.1)
 
 
-def test_a_grid_of_the_users_own_is_kept_with_a_word(train):
+def test_a_grid_of_the_user_is_not_extended_with_a_warning(train):
     a, b = halves(train)
     path = sparse_path(a, normalise="within_z", n_alphas=30)
     with pytest.warns(UserWarning, match="the best point of the path is its last"):
-        fitted = plain(metric="map", alphas=path.alphas[:4]).fit(a, valid=b)
+        fitted = l1_ranker(metric="map", alphas=path.alphas[:4]).fit(a, valid=b)
     assert len(fitted.choice_.family) == 4
 
 
@@ -229,7 +231,7 @@ def test_validation_data_that_are_training_data_are_named(train):
         SparseRanker(metric="map", cv=0).fit(train, valid=some)
 
 
-def test_a_query_alone_cannot_be_held_out(train):
+def test_a_single_query_cannot_be_held_out(train):
     with pytest.warns(UserWarning, match="only one query has documents with different labels"):
         fitted = SparseRanker(metric="map").fit(train.select_queries(np.arange(1)))
     assert fitted.n_folds_ == 0
@@ -254,7 +256,7 @@ def test_cv_of_zero_needs_validation_data(train):
         SparseRanker(cv=0).fit(train)
 
 
-def test_rules():
+def test_selection_rules():
     values = np.array([[0.2, 0.4], [0.5, 0.7], [0.6, 0.8], [0.6, 0.8]])
     n_nonzero = np.array([1, 2, 3, 4])
     assert best(values, n_nonzero) == 2
@@ -279,9 +281,9 @@ def test_weights_without_l1_minimise_the_loss_on_the_support(train, family):
     a, b = halves(train)
     fitted = SparseRanker(4, "ndcg@5", families=(family,)).fit(a, valid=b)
     support = fitted.support_
-    seen = fitted.preparation_.apply(a).X
-    kept = a.replace_features(seen[:, support], [f"x{j}" for j in support])
-    expected = prox_newton(make_objective(kept), Ridge(fitted.choice_.candidate.strength), tol=1e-10)
+    X = fitted.preparation_.apply(a).X
+    reduced = a.replace_features(X[:, support], [f"x{j}" for j in support])
+    expected = prox_newton(make_objective(reduced), Ridge(fitted.choice_.candidate.strength), tol=1e-10)
     np.testing.assert_allclose(fitted.coef_[support], expected.w, atol=1e-4)
     assert fitted.to_model().certificate["ridge"] == fitted.choice_.candidate.strength
     assert "alpha" not in fitted.to_model().certificate
@@ -290,14 +292,14 @@ def test_weights_without_l1_minimise_the_loss_on_the_support(train, family):
 def test_the_log_penalty_shrinks_less_and_is_certified(train):
     a, b = halves(train)
     log = SparseRanker(metric="ndcg@5", families=("log",), cv=0).fit(a, valid=b)
-    l1 = plain(metric="ndcg@5", alphas=log.choice_.family.strengths).fit(a, valid=b)
+    l1 = l1_ranker(metric="ndcg@5", alphas=log.choice_.family.strengths).fit(a, valid=b)
     assert (log.choice_.family.n_nonzero <= l1.choice_.family.n_nonzero).mean() > 0.8
     assert (log.choice_.family.gaps <= 1e-6 * log.choice_.family.objectives).all()
     largest = np.argmax(np.abs(l1.choice_.family.coefs[10]))
     assert abs(log.choice_.family.coefs[10, largest]) > abs(l1.choice_.family.coefs[10, largest])
 
 
-def test_weights_steer_the_choice(train):
+def test_l1_weights_affect_the_selection(train):
     weights = np.ones(12)
     weights[0] = np.inf
     assert SparseRanker(metric="ndcg@5", l1_weights=weights, cv=3).fit(train).coef_[0] == 0
@@ -307,9 +309,9 @@ def test_penalty_object_and_elastic_net(train):
     a, b = halves(train)
     how = {"metric": "ndcg@5", "n_alphas": 10}
     by_name = SparseRanker(penalty="elastic_net", l1_ratio=0.4, **how).fit(a, valid=b)
-    plain = SparseRanker(**how).fit(a, valid=b)
-    given = SparseRanker(penalty=L1(), **how).fit(a, valid=b)
-    np.testing.assert_array_equal(given.coef_, plain.coef_)
+    default = SparseRanker(**how).fit(a, valid=b)
+    with_object = SparseRanker(penalty=L1(), **how).fit(a, valid=b)
+    np.testing.assert_array_equal(with_object.coef_, default.coef_)
     assert by_name.choice_.family.n_nonzero.max() >= 1
 
 
@@ -322,13 +324,13 @@ def test_query_weight_zero_removes_queries(train):
 
 
 def test_progress_ends_with_the_last_family(train):
-    seen = []
-    SparseRanker(metric="ndcg@5", n_alphas=8, cv=3).fit(train, progress=lambda *step: seen.append(step))
-    assert [total for _, total in seen] == sorted(total for _, total in seen) or len(seen) > 8
-    assert all(0 < done <= total for done, total in seen)
+    steps = []
+    SparseRanker(metric="ndcg@5", n_alphas=8, cv=3).fit(train, progress=lambda *step: steps.append(step))
+    assert [total for _, total in steps] == sorted(total for _, total in steps) or len(steps) > 8
+    assert all(0 < done <= total for done, total in steps)
 
 
-def test_a_metric_that_cannot_tell_models_apart_warns():
+def test_a_metric_that_cannot_distinguish_models_causes_a_warning():
     data = random_dataset(seed=1, n_queries=20, longest=6)
     with pytest.warns(UserWarning, match="cannot guide the choice"):
         SparseRanker(metric="ndcg@10", profile="letor").fit(data)
@@ -359,10 +361,10 @@ def test_validation_data_of_another_width(small):
 
 
 @pytest.mark.parametrize("learn", [SparseRanker().fit, frontier])
-def test_validation_data_that_cannot_choose_are_refused(small, learn):
-    alike = Dataset(small.X, np.ones(small.n_docs), small.qid)
+def test_unusable_validation_data_are_refused(small, learn):
+    one_label = Dataset(small.X, np.ones(small.n_docs), small.qid)
     alone = Dataset(small.X, small.y, np.arange(small.n_docs))
-    for valid in (alike, alone):
+    for valid in (one_label, alone):
         with refused_data() as info:
             learn(small, valid=valid)
         assert "validation data" in info.value.reason
@@ -376,8 +378,8 @@ def renamed(data, columns):
 
 
 @pytest.mark.parametrize("normalise", ["none", "z"])
-def test_columns_of_other_data_are_found_by_name(train, normalise):
-    """Validation data and documents to rank may come from a table with its columns in another order."""
+def test_columns_of_other_data_are_matched_by_name(train, normalise):
+    """Validation data and documents to rank can have their columns in another order."""
     turned = renamed(train, np.arange(train.n_features)[::-1])
     valid = random_dataset(seed=32, n_queries=20, n_features=12, longest=25)
     other_way = renamed(valid, np.arange(train.n_features)[::-1])
@@ -388,7 +390,7 @@ def test_columns_of_other_data_are_found_by_name(train, normalise):
     assert one.score(turned) == one.score(train)
 
 
-def test_columns_with_other_names_are_refused_and_without_names_go_by_position(train):
+def test_columns_with_other_names_are_refused_and_without_names_matched_by_position(train):
     names = [f"signal_{j}" for j in range(train.n_features)]
     named, strange = (train.replace_features(train.X, [first, *names[1:]]) for first in (names[0], "price"))
     with refused_data() as info:
@@ -402,7 +404,7 @@ def test_columns_with_other_names_are_refused_and_without_names_go_by_position(t
     np.testing.assert_array_equal(fitted.predict(train), fitted.predict(named))
 
 
-def test_query_weights_may_be_a_list(train):
+def test_query_weights_can_be_a_list(train):
     def coef(weight):
         return SparseRanker(profile="standard", n_alphas=5, cv=2).fit(train, query_weight=weight).coef_
 
@@ -421,7 +423,7 @@ FORMS = {
 
 
 def with_many_ties(form, seed, holes=False):
-    """Features in tenths, so that many documents of a query have equal scores or nearly so."""
+    """Rounded features, so that many documents of a query have equal or nearly equal scores."""
     data = random_dataset(seed=seed, n_queries=60, n_features=12, longest=40)
     X = (data.X * np.linspace(0.2, 1, 12)).round(1) + 0.0
     if holes:
@@ -430,15 +432,15 @@ def with_many_ties(form, seed, holes=False):
 
 
 def assert_reported_is_evaluated(fitted, valid):
-    told = fitted.choice_.validation
-    again = evaluate(fitted.predict(valid), valid, told.metric, told.profile)
-    np.testing.assert_array_equal(told.values[fitted.choice_.index], again.per_query[told.metric])
-    assert again.mean[told.metric] in fitted.to_model().metrics.values()
+    validation = fitted.choice_.validation
+    again = evaluate(fitted.predict(valid), valid, validation.metric, validation.profile)
+    np.testing.assert_array_equal(validation.values[fitted.choice_.index], again.per_query[validation.metric])
+    assert again.mean[validation.metric] in fitted.to_model().metrics.values()
 
 
 @pytest.mark.parametrize("form", tiered(FORMS, list(FORMS)[:1]))
 @pytest.mark.parametrize("normalise", NORMALISATIONS)
-def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalise):
+def test_the_validation_value_equals_evaluate_bit_for_bit(form, normalise):
     train, valid = with_many_ties(form, 0), with_many_ties(form, 100)
     fitted = SparseRanker(normalise=normalise, profile="standard", n_alphas=8, cv=0).fit(train, valid=valid)
     assert_reported_is_evaluated(fitted, valid)
@@ -446,7 +448,7 @@ def test_the_validation_value_is_that_of_evaluate_to_the_last_bit(form, normalis
 
 @pytest.mark.parametrize("form", tiered(FORMS, list(FORMS)[:1]))
 @pytest.mark.parametrize("missing", FILLS)
-def test_the_validation_value_is_that_of_evaluate_with_missing_values(form, missing):
+def test_the_validation_value_equals_evaluate_with_missing_values(form, missing):
     train, valid = (with_many_ties(form, seed, holes=True) for seed in (1, 101))
     fitted = SparseRanker(missing=missing, profile="standard", n_alphas=8, cv=0).fit(train, valid=valid)
     assert_reported_is_evaluated(fitted, valid)

@@ -37,11 +37,11 @@ def test_both_solvers_reach_the_same_objective(data, penalty, alpha):
 
 @pytest.mark.parametrize("penalty", offering("concave"))
 @pytest.mark.parametrize("solver", ["path", "fista"])
-def test_the_true_objective_falls_in_every_round(data, penalty, solver):
+def test_the_concave_objective_decreases_in_every_round(data, penalty, solver):
     fitted = SparseRankSVM(penalty, 0.01, solver=solver).fit(data)
-    seen = np.array(fitted.trace_.objective[1:])  # the first round, plain ℓ1, may raise it from the start
-    assert len(seen) >= 2
-    assert np.all(np.diff(seen) <= 1e-12)
+    objectives = np.array(fitted.trace_.objective[1:])  # the first round, ℓ1, may increase it
+    assert len(objectives) >= 2
+    assert np.all(np.diff(objectives) <= 1e-12)
     assert fitted.trace_.objective[0] == 1.0
     assert fitted.trace_.gap[0] == np.inf
     assert np.isfinite(fitted.trace_.gap[1:]).all()
@@ -54,7 +54,7 @@ def test_the_true_objective_falls_in_every_round(data, penalty, solver):
 
 @pytest.mark.parametrize("penalty", offering("concave"))
 def test_the_result_is_stationary(data, penalty):
-    """0 ∈ g + α g′(|w|) ∂|w|: the weighted ℓ1 problem at its own weights is solved."""
+    """0 ∈ g + α g′(|w|) ∂|w|: w solves the weighted ℓ1 problem at w."""
     fitted = SparseRankSVM(penalty, 0.01, tol=1e-10, max_rounds=500).fit(data)
     objective = make_objective(data)
     g = objective.gradient(objective.evaluate(fitted.coef_))
@@ -64,7 +64,7 @@ def test_the_result_is_stationary(data, penalty):
     assert np.all(np.abs(g[~used]) <= slopes[~used] + 2e-5)
 
 
-def test_mcp_with_a_far_knee_is_l1(data):
+def test_mcp_with_large_gamma_equals_l1(data):
     l1 = SparseRankSVM("l1", 0.01).fit(data)
     mcp = SparseRankSVM("mcp", 0.01, gamma=1e9).fit(data)
     np.testing.assert_allclose(mcp.coef_, l1.coef_, atol=1e-5)
@@ -88,15 +88,15 @@ def test_warm_start(data):
     assert fitted.fit(data).n_iter_ == 0
 
 
-def test_callback_sees_each_round(data):
-    seen = []
-    fitted = SparseRankSVM("log", 0.01).fit(data, callback=lambda *step: seen.append(step))
-    assert [n for n, *_ in seen] == list(range(fitted.n_iter_ + 1))
-    assert [objective for *_, objective, _ in seen] == fitted.trace_.objective
+def test_callback_is_called_after_every_round(data):
+    calls = []
+    fitted = SparseRankSVM("log", 0.01).fit(data, callback=lambda *step: calls.append(step))
+    assert [n for n, *_ in calls] == list(range(fitted.n_iter_ + 1))
+    assert [objective for *_, objective, _ in calls] == fitted.trace_.objective
 
 
-def test_a_start_with_a_lower_objective_is_not_the_result():
-    """w = 0 is no round: what counts is the stationary point that the rounds come to."""
+def test_a_start_with_a_lower_objective_is_not_returned():
+    """The start w = 0 is not a result; the result is the stationary point of the rounds."""
     fitted = SparseRankSVM("log", 0.3).fit(random_dataset(seed=3, n_queries=10, n_features=4))
     assert fitted.trace_.objective[0] == 1.0 < fitted.objective_ == fitted.trace_.objective[-1]
     assert fitted.converged_
@@ -105,7 +105,7 @@ def test_a_start_with_a_lower_objective_is_not_the_result():
 
 
 @pytest.mark.parametrize("penalty", offering("concave"))
-def test_a_warm_start_at_the_result_is_one_round(data, penalty):
+def test_a_warm_start_at_the_result_takes_one_round(data, penalty):
     fitted = SparseRankSVM(penalty, 0.01, tol=1e-8, max_rounds=500, warm_start=True).fit(data)
     before, cold = fitted.objective_, fitted.n_iter_
     assert fitted.fit(data).n_iter_ == 1 < cold

@@ -1,4 +1,4 @@
-"""The squared hinge against explicitly built pairs."""
+"""The squared hinge against explicit pairs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_value_gradient_hessian(case, with_queries, with_levels, seed):
     y, qid, s = case
     rng = np.random.default_rng(seed)
     pairs = explicit_pairs(y, qid)
-    whole = np.all(y == y.astype(int)) and y.min() >= 0 and y.max() < 4
-    table = rng.uniform(0.1, 2, (4, 4)) if with_levels and whole else None
+    all_integers = np.all(y == y.astype(int)) and y.min() >= 0 and y.max() < 4
+    table = rng.uniform(0.1, 2, (4, 4)) if with_levels and all_integers else None
     queries = group_queries(qid)
     weight = rng.uniform(0.1, 2, queries.n_queries) if with_queries else None
     by_id = None if weight is None else dict(zip(queries.ids, weight, strict=True))
@@ -54,19 +54,19 @@ def test_value_gradient_hessian(case, with_queries, with_levels, seed):
     np.testing.assert_allclose(queries.restore(at.gradient), gradient, rtol=1e-9, atol=1e-9 * scale)
     slack_of_pairs = 1 - (s[pairs[:, 0]] - s[pairs[:, 1]])
     if np.any(np.abs(slack_of_pairs) < 1e-9):
-        return  # at a kink the second derivative is any value between its two sides
+        return  # the second derivative is not unique at a kink
     V = rng.normal(size=(len(s), 2))
     parts = bound.curvature_of(at, 0, queries.n_queries, queries.group(V))
     np.testing.assert_allclose(parts.block(), V.T @ hessian @ V, atol=1e-9)
     np.testing.assert_allclose(parts.diagonal(), np.diag(V.T @ hessian @ V), atol=1e-9)
 
 
-def test_the_value_keeps_its_digits_far_from_zero():
+def test_the_value_is_precise_for_large_scores():
     """Scores near 1e6 with differences near 1: no catastrophic cancellation."""
     rng = np.random.default_rng(0)
     y, qid = rng.integers(0, 3, 60).astype(float), np.repeat([0, 1], 30)
     s = rng.normal(size=60)
-    s = (s + 1e6) - 1e6  # what the addition of 1e6 leaves of s
+    s = (s + 1e6) - 1e6  # s rounded as in s + 1e6
     queries = group_queries(qid)
     near = SquaredHinge().bind(y, queries).evaluate(s).value
     far = SquaredHinge().bind(y, queries).evaluate(s + 1e6).value
@@ -104,7 +104,7 @@ def test_bad_query_weights(small):
         SquaredHinge().bind(small.y, small.queries, -np.ones(6))
 
 
-def test_a_line_leaves_the_point_it_starts_from_as_it_is():
+def test_a_line_search_does_not_modify_its_start():
     rng = np.random.default_rng(3)
     y, queries = rng.integers(0, 3, 40).astype(float), group_queries(np.repeat([0, 1], 20))
     bound = SquaredHinge().bind(y, queries)
@@ -117,9 +117,9 @@ def test_a_line_leaves_the_point_it_starts_from_as_it_is():
         np.testing.assert_array_equal(getattr(at.state, name), getattr(before, name))
 
 
-@pytest.mark.parametrize("n_labels", [3, 20])  # lists of better documents, and the order of all
-def test_scores_that_overflow_come_to_an_end(n_labels):
-    """Centring ±1e308 overflows: the value is not a number, and nothing is read out of bounds."""
+@pytest.mark.parametrize("n_labels", [3, 20])  # with lists of better documents, and with sorting
+def test_overflowing_scores_do_not_hang(n_labels):
+    """Centring ±1e308 overflows: the value is not finite, and all accesses are within bounds."""
     rng = np.random.default_rng(0)
     y, queries = rng.permutation(60) % n_labels * 1.0, group_queries(np.repeat([0, 1], 30))
     bound = SquaredHinge().bind(y, queries)

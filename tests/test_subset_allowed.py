@@ -1,4 +1,4 @@
-"""Sets within limits: what fits by hand, and the largest sums against all sets of a region."""
+"""Sets within limits: small examples computed by hand, and largest sums against all sets of a region."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ranksieve.subset.allowed import AllowedSets, Region, _golden
 
 
 class ExactBudget(Budget):
-    """Without room for the rounding of sums of costs: the numbers here are exact."""
+    """A budget without tolerance for rounding; the costs in these tests are exact."""
 
     @property
     def limit(self):
@@ -35,13 +35,13 @@ def region(inside="", free="01234"):
 
 def test_regions_by_hand():
     here = region("0", "1234")
-    for found, inside, free in (
+    for actual, inside, free in (
         (here.with_features(2), "02", "134"),
         (here.without_features([1, 2]), "0", "34"),
     ):
-        np.testing.assert_array_equal(found.inside, region(inside).inside)
-        np.testing.assert_array_equal(found.free, region(free=free).free)
-    np.testing.assert_array_equal(here.free, region(free="1234").free)  # as it was
+        np.testing.assert_array_equal(actual.inside, region(inside).inside)
+        np.testing.assert_array_equal(actual.free, region(free=free).free)
+    np.testing.assert_array_equal(here.free, region(free="1234").free)  # not modified
 
 
 def test_slots_and_costs_by_hand():
@@ -55,14 +55,14 @@ def test_slots_and_costs_by_hand():
 @pytest.mark.parametrize(
     ("allowed", "inside", "free", "left"),
     [
-        (sets_of(3, COSTS, 3.0), "0", "1234", "124"),  # 1 is paid already, 3 is too dear
-        (sets_of(3, COSTS, 6.0), "0", "1234", "1234"),  # all that is left
-        (sets_of(1, COSTS, 9.0), "0", "1234", ""),  # no place
+        (sets_of(3, COSTS, 3.0), "0", "1234", "124"),  # 1 is already paid, 3 is too expensive
+        (sets_of(3, COSTS, 6.0), "0", "1234", "1234"),  # all are affordable
+        (sets_of(1, COSTS, 9.0), "0", "1234", ""),  # the set is full
         (sets_of(2), "0", "1234", "1234"),
         (sets_of(1), "0", "1234", ""),
     ],
 )
-def test_what_a_region_can_still_hold(allowed, inside, free, left):
+def test_narrowing_regions(allowed, inside, free, left):
     narrowed = allowed.narrow(region(inside, free))
     np.testing.assert_array_equal(narrowed.free, region(free=left).free)
     np.testing.assert_array_equal(narrowed.inside, region(inside).inside)
@@ -75,28 +75,31 @@ def test_what_a_region_can_still_hold(allowed, inside, free, left):
         (sets_of(2), "012", "", False, False),
         (sets_of(2), "0", "1", True, True),
         (sets_of(2), "0", "12", True, False),
-        (sets_of(5, COSTS, 7.0), "0123", "4", True, True),  # 2 + 1 + 4, to the last
+        (sets_of(5, COSTS, 7.0), "0123", "4", True, True),  # 2 + 1 + 4, exactly the limit
         (sets_of(5, COSTS, 6.9), "0", "1234", True, False),
         (sets_of(5, COSTS, 6.9), "023", "", False, False),
         (sets_of(3, COSTS, 7.0), "023", "", True, True),
     ],
 )
-def test_what_is_possible_and_whether_all_fits(allowed, inside, free, possible, fit):
+def test_feasible_regions_and_regions_where_all_fit(allowed, inside, free, possible, fit):
     assert allowed.is_feasible(region(inside, free)) == possible
     assert allowed.all_fit(region(inside, free)) == fit
 
 
-def test_a_set_is_filled_by_worth():
+def test_sets_are_filled_by_value():
     worth = np.array([1.0, 2.0, 3.0, 5.0, 4.0])
     assert sets_of(3).fill(region("0", "124"), worth).tolist() == [0, 2, 4]
     assert sets_of(5).fill(region("0", "12"), worth).tolist() == [0, 1, 2]
     assert DEAR.fill(region(), worth).tolist() == [2, 3, 4]
-    assert sets_of(3, COSTS, 4.0).fill(region(), worth).tolist() == [3, 4]  # neither 2 nor 1 fits beside 3
+    assert sets_of(3, COSTS, 4.0).fill(region(), worth).tolist() == [
+        3,
+        4,
+    ]  # neither 2 nor 1 fits in addition to 3
     assert sets_of(3, COSTS, 6.0).fill(region("0", "1234"), worth).tolist() == [0, 3, 4]
 
 
 def sums(allowed, here, a):
-    """(set, its sum) of all allowed sets of a region."""
+    """(set, sum) of all allowed sets of a region."""
     inside, free = np.flatnonzero(here.inside), np.flatnonzero(here.free)
     for size in range(len(free) + 1):
         for more in itertools.combinations(free, size):
@@ -110,14 +113,14 @@ def sums(allowed, here, a):
 @pytest.mark.parametrize("allowed", [sets_of(3), sets_of(2), sets_of(5), sets_of(5, COSTS, 9.0), DEAR])
 @pytest.mark.parametrize(("inside", "free"), [("", "01234"), ("1", "0234"), ("13", "024"), ("4", "12")])
 def test_the_largest_sums(allowed, inside, free):
-    """By count they are exact, within costs they are bounds, exact where all features fit."""
+    """Exact without costs; with costs upper bounds, which are exact if all features fit."""
     here = allowed.narrow(region(inside, free))
     exact = allowed.budget.costs is None or allowed.all_fit(here)
     for a in np.random.default_rng(7).integers(1, 64, (6, 5)) / 8.0:
-        bound, found = allowed.max_sums(a, here), list(sums(allowed, here, a))
-        with_each = [max((s for chosen, s in found if j in chosen), default=-np.inf) for j in range(5)]
-        without = [max((s for chosen, s in found if j not in chosen), default=-np.inf) for j in range(5)]
-        true = np.array([max((s for _, s in found), default=-np.inf), *with_each, *without])
+        bound, all_sums = allowed.max_sums(a, here), list(sums(allowed, here, a))
+        with_each = [max((s for chosen, s in all_sums if j in chosen), default=-np.inf) for j in range(5)]
+        without = [max((s for chosen, s in all_sums if j not in chosen), default=-np.inf) for j in range(5)]
+        true = np.array([max((s for _, s in all_sums), default=-np.inf), *with_each, *without])
         bounds = np.array([bound.total, *bound.with_each, *bound.without_each])
         assert np.all(bounds >= true - 1e-12)
         if exact:
@@ -125,9 +128,9 @@ def test_the_largest_sums(allowed, inside, free):
 
 
 def test_bounds_within_costs_by_hand():
-    """The units {0, 1}, {2}, {3}, {4} are worth 6, 1, 8, 1 for 2, 1, 4, 0; places are many."""
+    """The units {0, 1}, {2}, {3}, {4} have values 6, 1, 8, 1 and costs 2, 1, 4, 0; no limit on features."""
     bound = sets_of(4, COSTS, 5.0).max_sums(np.array([2.0, 4.0, 1.0, 8.0, 1.0]), region())
-    assert bound.total == 1.0 + 6.0 + 0.75 * 8.0  # 4, the pair, and of 3 what is left buys: 2 per cost
+    assert bound.total == 1.0 + 6.0 + 0.75 * 8.0  # 4, the pair, and the remaining ¾ of 3
     np.testing.assert_array_equal(bound.with_each, [13.0, 13.0, 12.0, 13.0, 13.0])
     np.testing.assert_array_equal(bound.without_each, [11.0, 11.0, 13.0, 13.0, 12.0])
 
@@ -144,20 +147,20 @@ def least_lagrangian(allowed, a):
 
 @pytest.mark.parametrize("max_cost", [3.0, 5.0, 6.0, 9.0])
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_bounds_within_costs_are_the_least_of_their_kind(size, max_cost):
+def test_bounds_within_costs_are_the_best_lagrangian_bounds(size, max_cost):
     allowed = sets_of(size, COSTS, max_cost)
     everything = region()
     for a in np.random.default_rng(8).exponential(size=(2, 5)):
         assert allowed.max_sums(a, everything).total == pytest.approx(least_lagrangian(allowed, a), rel=1e-7)
 
 
-def test_no_set_is_in_an_impossible_region():
+def test_infeasible_regions_contain_no_set():
     bound = sets_of(1).max_sums(np.ones(5), region("01", "2"))
     assert bound.total == -np.inf
     np.testing.assert_array_equal((bound.with_each, bound.without_each), np.full((2, 5), -np.inf))
 
 
-def test_the_least_of_a_convex_function():
+def test_minimum_of_a_convex_function():
     assert _golden(lambda x: (x - 1.25) ** 2, 0.0, 4.0) == pytest.approx(1.25, abs=1e-6)
     assert _golden(lambda x: x, 1.0, 4.0) == pytest.approx(1.0, abs=1e-6)
     assert _golden(lambda x: -x, 1.0, 4.0) == pytest.approx(4.0, abs=1e-6)

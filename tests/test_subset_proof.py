@@ -1,4 +1,4 @@
-"""The tree of a proof by hand: its lines, what its nodes leave open, and the least bound that they give."""
+"""Small proof trees computed by hand: lines, remaining regions, and the bound of the tree."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ALL = Region(np.zeros(3, dtype=bool), np.ones(3, dtype=bool))
 LINES = ["1 1 2 0:0.5 2:-2.0", "- - -", "- - - 1:1e-05"]
 
 
-def known(*by_node):
-    """A relaxation whose bounds (of all, with each feature, without each) go by the weight of feature 0."""
+def relaxation_with(*by_node):
+    """A relaxation whose bounds (total, with, without each feature) depend on the weight of feature 0."""
     return SimpleNamespace(
         objective=SimpleNamespace(n_features=3, evaluate=lambda w: w),
         allowed=SimpleNamespace(narrow=lambda region: region),
@@ -26,14 +26,14 @@ def known(*by_node):
 
 
 def proven(nodes, *by_node, claimed=10.0):
-    return proven_bound(Proof(nodes), known(*by_node), ALL, claimed)
+    return proven_bound(Proof(nodes), relaxation_with(*by_node), ALL, claimed)
 
 
 def node(number, split=None, holds=None, lacks=None):
     return Node([0], [float(number)], split, [holds, lacks])
 
 
-def test_lines_and_back():
+def test_round_trip_of_lines():
     proof = Proof()
     assert proof.add(np.array([0.5, 0.0, -2.0])) == 0
     assert proof.add(np.zeros(3), (0, 0)) == 1
@@ -51,8 +51,8 @@ def test_a_damaged_line_is_named(damaged):
     assert f"line 2 of the proof is damaged: {damaged!r}" in info.value.reason
 
 
-def test_what_a_bound_leaves_open():
-    """Feature 0 must be out, feature 1 in, and of feature 2 nothing is known."""
+def test_screening_by_a_bound():
+    """Feature 0 must be excluded, feature 1 included, and feature 2 is free."""
     left, closed = screen(ALL, Bounds(1.0, np.array([8.0, 2.0, 7.9]), np.array([2.0, 8.0, 1.0])), 8.0)
     assert left.inside.tolist() == [False, True, False]
     assert left.free.tolist() == [False, False, True]
@@ -71,26 +71,26 @@ SCREENS = (1.0, [11.0, 3.0, 4.0], [5.0, 6.0, 7.0])
 @pytest.mark.parametrize(
     ("nodes", "by_node", "bound"),
     [
-        ([node(0)], [LOW], 1.0),  # alone it gives its own bound
+        ([node(0)], [LOW], 1.0),  # a single node has its own bound
         ([node(0)], [HIGH], 10.0),
-        ([node(0)], [(12.0, [12.0] * 3, [12.0] * 3)], 10.0),  # no more than is claimed
+        ([node(0)], [(12.0, [12.0] * 3, [12.0] * 3)], 10.0),  # at most the claimed bound
         ([node(0)], [(10.0 - 1e-10, [0.0] * 3, [0.0] * 3)], 10.0 - 1e-10),  # within the tolerance
         ([node(0, 1)], [(10.0 - 1e-10, [11.0] * 3, [12.0] * 3)], 10.0 - 1e-10),
-        ([node(0, 1)], [LOW], 3.0),  # split without children: the lower of both sides
+        ([node(0, 1)], [LOW], 3.0),  # split without children: the lower bound of both sides
         ([node(0, 1, holds=1), node(1)], [LOW, HIGH], 6.0),
         ([node(0, 1, lacks=1), node(1)], [LOW, HIGH], 3.0),
         ([node(0, 1, 1, 2), node(1), node(2)], [LOW, HIGH, HIGH], 10.0),
-        ([node(0, 1, 1, 2), node(1), node(2)], [LOW, HIGH, LOW], 6.0),  # what the parent knows stays known
+        ([node(0, 1, 1, 2), node(1), node(2)], [LOW, HIGH, LOW], 6.0),  # bounds of the parent are inherited
         ([node(0, 1, 1, 2), node(1), node(2)], [LOW, (4.0, [4.0] * 3, [4.0] * 3), HIGH], 4.0),
         ([node(0, None, 1), node(1)], [LOW, HIGH], 10.0),  # the same region again
         ([node(0, None, None, 1), node(1)], [LOW, HIGH], 1.0),
         ([node(0, None, 1), node(1)], [SCREENS, (12.0, [12.0] * 3, [12.0] * 3)], 10.0),
-        ([node(0, 0, 0, 0)], [LOW], 0.0),  # a circle
-        ([node(0, 1, 1, 1), node(1)], [LOW, HIGH], 0.0),  # no tree
-        ([node(0, 1, 1, 2), node(1)], [LOW, HIGH], 0.0),  # no such node
+        ([node(0, 0, 0, 0)], [LOW], 0.0),  # a cycle
+        ([node(0, 1, 1, 1), node(1)], [LOW, HIGH], 0.0),  # not a tree
+        ([node(0, 1, 1, 2), node(1)], [LOW, HIGH], 0.0),  # unknown node
         ([node(0, 1, 1, -1), node(1)], [LOW, HIGH], 0.0),
         ([], [], 0.0),
-        ([node(0, 3)], [LOW], 0.0),  # not of these data
+        ([node(0, 3)], [LOW], 0.0),  # unknown feature
         ([node(0, -1)], [LOW], 0.0),
         ([Node([3], [1.0])], [LOW], 0.0),
         ([Node([0, -1], [0.0, 1.0])], [LOW], 0.0),
@@ -100,19 +100,19 @@ def test_the_bound_of_a_tree(nodes, by_node, bound):
     assert proven(nodes, *by_node) == bound
 
 
-def test_children_have_the_regions_that_are_left():
-    """Feature 2 cannot be in; the first side holds feature 1, the other lacks it."""
-    seen = []
+def test_regions_of_children():
+    """Feature 2 is excluded; the first child includes feature 1, the other one excludes it."""
+    regions = []
 
     def bounds(w, region):
-        seen.append((region.inside.tolist(), region.free.tolist()))
-        found = (1.0, [2.0, 3.0, 11.0], [5.0, 6.0, 7.0]) if len(seen) == 1 else HIGH
-        return Bounds(*(np.array(part) for part in found))
+        regions.append((region.inside.tolist(), region.free.tolist()))
+        values = (1.0, [2.0, 3.0, 11.0], [5.0, 6.0, 7.0]) if len(regions) == 1 else HIGH
+        return Bounds(*(np.array(part) for part in values))
 
-    relaxation = known(LOW)
+    relaxation = relaxation_with(LOW)
     relaxation.bounds = bounds
     tree = [node(0, 1, 1, 2), node(0), node(0)]
     assert proven_bound(Proof(tree), relaxation, ALL, 10.0) == 10.0
     no, yes = False, True
-    assert seen[0] == ([no] * 3, [yes] * 3)
-    assert sorted(seen[1:]) == [([no] * 3, [yes, no, no]), ([no, yes, no], [yes, no, no])]
+    assert regions[0] == ([no] * 3, [yes] * 3)
+    assert sorted(regions[1:]) == [([no] * 3, [yes, no, no]), ([no, yes, no], [yes, no, no])]

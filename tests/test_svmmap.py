@@ -1,4 +1,4 @@
-"""SVM-MAP: the most violated ranking against all rankings, the optimum against another solver, LETOR."""
+"""SVM-MAP: the most violated ranking against all rankings, the optimum, results on LETOR."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.tiers import examples
 
 
 def average_precision(marks):
-    """AP of relevance marks in rank order."""
+    """AP of relevance values in rank order."""
     hits = np.flatnonzero(marks)
     return float(np.mean([(k + 1) / (place + 1) for k, place in enumerate(hits)]))
 
@@ -51,16 +51,16 @@ def all_planes(relevant):
 
 @examples(40)
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.5, 3.0]))
-def test_most_violated_ranking_among_all(n_up, n_low, seed, spread):
+def test_the_most_violated_ranking_against_all_rankings(n_up, n_low, seed, spread):
     rng = np.random.default_rng(seed)
     relevant = rng.permutation(np.repeat([True, False], [n_up, n_low]))
-    s = np.round(rng.normal(scale=spread, size=len(relevant)), 1)  # rounding makes ties
+    s = np.round(rng.normal(scale=spread, size=len(relevant)), 1)  # rounded to have ties
     at = BoundAveragePrecisionHinge(relevant, one_query(len(s))).evaluate(s)
     missed, c = (np.array(part) for part in zip(*all_planes(relevant), strict=True))
     values = missed + c @ s
     assert at.value == pytest.approx(values.max(), abs=1e-12)
     assert at.slack + at.gradient @ s == pytest.approx(at.value, abs=1e-12)
-    # The subgradient is a mean of planes that reach the maximum, with their 1 − AP.
+    # The subgradient is a mean of the planes with the maximum value.
     top = values >= values.max() - 1e-9
     target = np.append(at.gradient, [at.slack, 1.0])
     planes = np.vstack([c[top].T, missed[top], np.ones(top.sum())])
@@ -85,15 +85,15 @@ def test_longer_lists_against_all_interleavings():
         )
 
 
-def test_the_loss_bounds_what_the_ranking_misses():
+def test_the_loss_is_an_upper_bound_of_one_minus_ap():
     data = random_dataset(seed=4, n_queries=15)
     relevant = data.y >= 1
     s = np.random.default_rng(0).normal(size=data.n_docs)
     total = 0.0
     for q in range(15):
-        mine = np.flatnonzero(data.qid == q)
-        if 0 < relevant[mine].sum() < len(mine):
-            total += 1 - average_precision(relevant[mine[np.argsort(-s[mine])]])
+        rows = np.flatnonzero(data.qid == q)
+        if 0 < relevant[rows].sum() < len(rows):
+            total += 1 - average_precision(relevant[rows[np.argsort(-s[rows])]])
     assert BoundAveragePrecisionHinge(relevant, data.queries).evaluate(s).value >= total > 0
 
 
@@ -103,7 +103,7 @@ def objective(w, data, C):
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
-def test_no_weights_are_better(C):
+def test_weights_are_optimal(C):
     data = random_dataset(seed=5, n_queries=15, n_features=3)
     fitted = SVMMAP(C, tol=1e-6).fit(data)
     assert fitted.gap_ <= 1e-6
@@ -158,7 +158,7 @@ def test_warm_start_saves_planes():
     assert again.n_iter_ <= first
 
 
-def test_threads_do_not_change_the_bits(small_blocks):
+def test_threads_do_not_change_results(small_blocks):
     data = random_dataset(seed=10, n_queries=300, longest=30)
     fits = []
     for n in (1, 2):
@@ -167,7 +167,7 @@ def test_threads_do_not_change_the_bits(small_blocks):
     np.testing.assert_array_equal(*fits)
 
 
-def test_what_counts_as_relevant():
+def test_threshold_of_relevance():
     assert AveragePrecisionHinge(None).relevant(np.array([0.0, 1.0, 2.0])).tolist() == [False, True, True]
     assert AveragePrecisionHinge(2.0).relevant(np.array([0.0, 1.0, 2.0])).tolist() == [False, False, True]
     assert AveragePrecisionHinge(None).relevant(np.array([1.0, 2.0, 3.0])).tolist() == [False, True, True]
@@ -175,10 +175,10 @@ def test_what_counts_as_relevant():
     assert AveragePrecisionHinge(1.0).relevant(np.array([1.0, 2.0])).tolist() == [True, True]
 
 
-def test_no_query_with_both_kinds(small):
-    alike = Dataset(np.eye(4), [0, 0, 1, 1], [0, 0, 1, 1])
+def test_data_without_relevant_and_irrelevant_documents_are_refused(small):
+    no_pairs = Dataset(np.eye(4), [0, 0, 1, 1], [0, 0, 1, 1])
     with refused_data() as info:
-        SVMMAP().fit(alike)
+        SVMMAP().fit(no_pairs)
     assert "relevant" in info.value.reason
     with refused_data() as info:
         SVMMAP(relevant_from=7).fit(small)

@@ -1,4 +1,4 @@
-"""make_ranking: its truth, its LETOR-like statistics, its seed, its refusals."""
+"""make_ranking: true weights, LETOR-like statistics, seeds, refusals."""
 
 import numpy as np
 import pytest
@@ -19,13 +19,13 @@ def test_shape_and_truth():
     assert np.abs(data.truth[data.truth != 0]).min() >= 0.5
 
 
-def test_the_truth_may_stand_anywhere():
+def test_informative_features_are_at_random_positions():
     supports = [set(np.flatnonzero(make_ranking(n_queries=3, random_state=seed).truth)) for seed in range(10)]
     assert len(set.union(*supports)) > 35
 
 
 @pytest.mark.parametrize("d", [1, 5, 6, 12, 57])
-def test_blocks_take_turns(d):
+def test_informative_features_are_spread_over_blocks(d):
     order = module._one_of_each_block_first(np.random.default_rng(d), d)
     assert sorted(order) == list(range(d))
     n_blocks = -(-d // module.BLOCK_FEATURES)
@@ -102,7 +102,7 @@ def test_labels_follow_the_planted_score():
     assert set(data.y) == {0, 1, 2, 3}
 
 
-def test_feature_names_are_taken():
+def test_feature_names_are_used():
     data = make_ranking(n_features=3, n_informative=1, feature_names=["bm25", "age", "clicks"])
     assert data.feature_names == ("bm25", "age", "clicks")
 
@@ -115,10 +115,10 @@ def test_an_l1_ranker_recovers_most_of_the_truth(seed):
     sign = np.where(np.arange(len(differences)) % 2, 1.0, -1.0)
     ranker = LinearSVC(penalty="l1", dual=False, C=20 / len(sign), fit_intercept=False, max_iter=5000)
     weights = ranker.fit(differences * sign[:, None], sign).coef_[0]
-    found = np.flatnonzero(weights)
+    selected = np.flatnonzero(weights)
     planted = np.flatnonzero(data.truth)
-    assert len(np.intersect1d(found, planted)) >= 7
-    assert len(np.setdiff1d(found, planted)) <= 3
+    assert len(np.intersect1d(selected, planted)) >= 7
+    assert len(np.setdiff1d(selected, planted)) <= 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Truncated gradient and TGRank: against a literal transcription, and against proximal Newton."""
+"""Truncated gradient and TGRank against a literal implementation and proximal Newton."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def literal(data, alpha, rate, decay, every, n_steps):
 @pytest.mark.parametrize(
     ("decay", "every", "n_steps"), [(0.0, 1, 7), (0.0, 5, 20), (0.3, 4, 18), (0.1, 50, 9)]
 )
-def test_iterates_are_those_of_the_definition(data, decay, every, n_steps):
+def test_iterates_equal_the_definition(data, decay, every, n_steps):
     objective = make_objective(data)
     step = 0.02 * curvature_at_zero(objective)
     options = {"step": step, "decay": decay, "tol": 1e-12, "max_iter": n_steps}
@@ -89,14 +89,14 @@ def test_truncation_after_each_step_reaches_the_optimum(data, optimum, alpha):
 @pytest.mark.parametrize(
     "parameters", [{}, {"truncate_every": 3}, {"decay": 0.1}, {"step": 0.1}, {"max_iter": 5}]
 )
-def test_the_gap_covers_the_distance(data, optimum, alpha, parameters):
+def test_the_gap_bounds_the_distance(data, optimum, alpha, parameters):
     fitted = TGRank(alpha, **parameters).fit(data)
     assert fitted.objective_ - optimum[alpha] <= fitted.gap_ * (1 + 1e-9) + 1e-12
     value = make_objective(data).evaluate(fitted.coef_).value + alpha * np.abs(fitted.coef_).sum()
     assert fitted.objective_ == pytest.approx(value, rel=1e-12)
 
 
-def test_rare_truncation_stays_away_from_the_optimum_and_falling_rates_bring_it_nearer(data, optimum):
+def test_decreasing_rates_reduce_the_error_of_rare_truncation(data, optimum):
     constant, falling = (
         TGRank(0.1, truncate_every=20, decay=decay, max_iter=5000).fit(data) for decay in (0.0, 10.0)
     )
@@ -104,7 +104,7 @@ def test_rare_truncation_stays_away_from_the_optimum_and_falling_rates_bring_it_
     assert falling.objective_ - optimum[0.1] < constant.objective_ - optimum[0.1]
 
 
-def test_alpha_max_gives_the_empty_model(data):
+def test_alpha_max_has_the_empty_model(data):
     objective = make_objective(data)
     largest = np.abs(objective.gradient(objective.at_zero)).max()
     assert len(TGRank(1.001 * largest, truncate_every=1).fit(data).support_) == 0
@@ -125,11 +125,11 @@ def test_no_feature_varies():
 
 
 def test_query_weights_callback_and_warm_start(data):
-    seen = []
+    calls = []
     weight = np.linspace(0.2, 2, data.n_queries)
     ranker = TGRank(0.05, truncate_every=1, warm_start=True, max_iter=5000)
-    ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: seen.append((n, objective)))
-    assert seen == list(enumerate(ranker.trace_.objective))
+    ranker.fit(data, query_weight=weight, callback=lambda n, w, objective, gap: calls.append((n, objective)))
+    assert calls == list(enumerate(ranker.trace_.objective))
     best = prox_newton(make_objective(data, query_weight=weight), L1(0.05), tol=1e-10)
     assert ranker.objective_ == pytest.approx(best.objective, rel=1e-4)
     assert ranker.n_iter_ > 2

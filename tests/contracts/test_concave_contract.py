@@ -1,4 +1,4 @@
-"""Every concave penalty of the table: weights are its derivative, and it lies below its tangents."""
+"""Every concave penalty: weights are its derivative, and it lies below its tangents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_weights_are_the_derivative(penalty):
         np.testing.assert_allclose(0.3 * penalty.weights(sign * t), slope, rtol=1e-5, atol=1e-7)
 
 
-def test_zero_at_zero_rising_and_concave(penalty):
+def test_zero_at_zero_increasing_and_concave(penalty):
     t = np.linspace(0, 4, 400)
     g = np.array([penalty.value(np.array([x])) for x in t])
     assert g[0] == 0
@@ -40,7 +40,7 @@ def test_below_every_tangent(penalty):
         assert penalty.value(u) <= tangent + 1e-12
 
 
-def test_no_strength_no_penalty(penalty):
+def test_penalty_is_zero_at_strength_zero(penalty):
     free = penalty.scaled(0.0)
     assert free.value(np.array([1.0, -2.0])) == 0
     assert np.all(np.isfinite(free.weights(np.array([0.0, 1.0]))))

@@ -1,6 +1,6 @@
-"""Every estimator and selector: a document of weight 2 counts as two copies of it, one of weight 0 as absent.
+"""Every estimator and selector: weight 2 equals two copies of a document, weight 0 equals its absence.
 
-Those that cannot weigh documents refuse weights.
+Methods without support for document weights reject them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.refusals import refused_data, refused_parameter
 pytestmark = pytest.mark.filterwarnings("ignore:.* training documents have weight 0")
 WEIGHING = [name for name, kind in RANKERS.items() if kind().can("document_weight")]
 REFUSING = [name for name in RANKERS if name not in WEIGHING]
-NOT_BY_MEANS = {  # equal weights c are c² times as many pairs, which a sum over pairs tells from the pairs
+NOT_BY_MEANS = {  # equal weights c multiply the pairs by c², which changes a sum over pairs but not a mean
     "minbatsrank": "takes steps by sums over pairs",
     "ranksvm": "weighs the sum over pairs with C",
     "csranksvm": "weighs the sum over pairs with C",
@@ -54,7 +54,7 @@ def copied(data, times):
 
 
 @pytest.mark.parametrize("name", WEIGHING)
-def test_weight_two_is_two_copies_and_weight_zero_is_absent(name, data, valid):
+def test_weight_two_equals_two_copies_and_weight_zero_equals_absence(name, data, valid):
     times = how_often(0, data)
     one, other = fit(name, weighted(data, times), valid), fit(name, copied(data, times), valid)
     assert_same(one, other, data)
@@ -62,13 +62,13 @@ def test_weight_two_is_two_copies_and_weight_zero_is_absent(name, data, valid):
 
 
 @pytest.mark.parametrize("name", [name for name in WEIGHING if name not in NOT_BY_MEANS])
-def test_equal_weights_are_none(name, data, valid):
-    alike = fit(name, weighted(data, np.full(data.n_docs, 3.0)), valid)
-    assert_same(alike, fit(name, data, valid), data)
+def test_equal_weights_change_nothing(name, data, valid):
+    weighted_fit = fit(name, weighted(data, np.full(data.n_docs, 3.0)), valid)
+    assert_same(weighted_fit, fit(name, data, valid), data)
 
 
 @pytest.mark.parametrize("name", REFUSING)
-def test_others_refuse_in_one_sentence(name, data, valid):
+def test_other_methods_reject_weights(name, data, valid):
     with refused_parameter("document_weight") as info:
         fit(name, weighted(data, np.ones(data.n_docs)), valid)
     assert RANKERS[name].__name__ in info.value.reason
@@ -78,7 +78,7 @@ def test_others_refuse_in_one_sentence(name, data, valid):
 
 
 @pytest.mark.parametrize("name", WEIGHING)
-def test_weights_may_come_with_arrays(name, data, valid):
+def test_weights_can_be_passed_with_arrays(name, data, valid):
     weight = how_often(1, data).astype(float)
     arrays = ranker(name).fit(data.X, data.y, data.qid, document_weight=weight)
     assert arrays._origin.fingerprints == ranker(name).fit(weighted(data, weight))._origin.fingerprints
@@ -91,7 +91,7 @@ def test_weights_may_come_with_arrays(name, data, valid):
 
 @pytest.mark.parametrize("normalise", [name for name in NORMALISATIONS if name != "query_z"])
 @pytest.mark.parametrize("missing", FILLS)
-def test_what_is_learned_of_the_features_goes_by_the_weights_too(normalise, missing, data, valid):
+def test_normalisation_and_fills_use_the_weights(normalise, missing, data, valid):
     X = data.X.copy()
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     holes, times = data.replace_features(X), how_often(2, data)
@@ -108,16 +108,16 @@ def test_what_is_learned_of_the_features_goes_by_the_weights_too(normalise, miss
 
 
 def test_query_weights_follow_their_queries_when_first_documents_are_absent():
-    """Without its first row a query comes later, and queries without documents do not come at all."""
+    """Rows of weight 0 change the order in which queries appear, and remove some of them."""
     qid = np.array(["a", "b", "a", "c", "b", "c", "d", "d", "a", "b"])
     rng = np.random.default_rng(3)
     X, y, weight = rng.normal(size=(10, 3)), np.array([0, 1, 1, 0, 0, 1, 1, 0, 2, 0.0]), np.ones(10)
-    weight[[0, 6, 7]] = 0.0  # a begins after b now, and d is gone
+    weight[[0, 6, 7]] = 0.0  # a now appears after b; d disappears
     by_id = {"a": 3.0, "b": 0.5, "d": 7.0}
     one = SparseRankSVM(alpha=0.01, tol=1e-12).fit(X, y, qid, document_weight=weight, query_weight=by_id)
-    kept = weight > 0
+    used = weight > 0
     other = SparseRankSVM(alpha=0.01, tol=1e-12).fit(
-        X[kept], y[kept], qid[kept], query_weight=np.array([0.5, 3.0, 1.0])
+        X[used], y[used], qid[used], query_weight=np.array([0.5, 3.0, 1.0])
     )
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-10)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-12)

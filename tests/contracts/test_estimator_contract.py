@@ -1,4 +1,4 @@
-"""Every estimator of the table: scikit-learn's rules, query ids, frames, models."""
+"""Every estimator: scikit-learn's conventions, query ids, data frames, model files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FEW_STEPS = {"max_iter": 10, "n_rounds": 10, "n_alphas": 4, "cv": 2}
 
 
 def quick(name):
-    """The estimator with its defaults, but for one that takes many small steps and one with many models."""
+    """The estimator with its defaults, except for two slow ones."""
     return ESTIMATORS[name](**{"tgrank": {"max_iter": 200}, "sparseranker": {"n_alphas": 8}}.get(name, {}))
 
 
@@ -51,7 +51,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(name, data):
-    """For tests that leave it as it is."""
+    """Shared by tests, which must not modify it."""
     return quick(name).fit(data)
 
 
@@ -85,7 +85,7 @@ def test_row_order_and_ids_do_not_matter_and_scores_keep_the_row_order(estimator
 
 
 def _first_rows(data):
-    """One row of each query, in order of appearance: it keeps the queries' order when put first."""
+    """First row of each query: as the first rows of shuffled data they keep the order of the queries."""
     return data.queries.order[data.queries.offsets[:-1]]
 
 
@@ -96,7 +96,7 @@ def test_matrices(estimator, data, kind):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames_bring_their_names(estimator, fitted, data, frame):
+def test_feature_names_of_frames_are_used(estimator, fitted, data, frame):
     names = [f"signal_{j}" for j in range(6)]
     X = frame({name: data.X[:, j] for j, name in enumerate(names)})
     again = estimator.fit(X, data.y, qid=data.qid)
@@ -123,12 +123,12 @@ def test_pipeline_with_a_scaler(estimator, data, routing):
     assert pipe.score(data.X, data.y, groups=data.qid) == pytest.approx(pipe[-1].score(scaled))
 
 
-def test_without_query_ids_there_is_a_warning(estimator, data):
+def test_missing_query_ids_cause_a_warning(estimator, data):
     with pytest.warns(UserWarning, match="qid is None"):
         clone(estimator).fit(data.X, data.y)
 
 
-def test_score_without_query_ids_refuses_if_fit_had_them_and_else_warns(estimator, fitted, data):
+def test_score_without_query_ids_is_refused_after_a_fit_with_them_else_warns(estimator, fitted, data):
     with refused_parameter("qid", None):
         fitted.score(data.X, data.y)
     with pytest.warns(UserWarning, match="qid is None"):
@@ -138,7 +138,7 @@ def test_score_without_query_ids_refuses_if_fit_had_them_and_else_warns(estimato
         assert alone.score(data.X, data.y) == alone.score(one_query)
 
 
-def test_sample_weight_in_score_weighs_queries(fitted, data):
+def test_sample_weight_in_score_applies_to_queries(fitted, data):
     weight = np.where(data.qid == data.qid[0], 1.0, 0.0)
     first = data.select_rows(data.qid == data.qid[0])
     assert fitted.score(data, sample_weight=weight) == pytest.approx(fitted.score(first))
@@ -150,19 +150,19 @@ def test_pickle_and_clone(estimator, fitted, data):
     assert clone(fitted).get_params() == estimator.get_params()
 
 
-def test_fit_leaves_parameters_alone(estimator, data):
+def test_fit_does_not_change_parameters(estimator, data):
     before = estimator.get_params()
     assert estimator.fit(data).get_params() == before
 
 
 @pytest.mark.parametrize("name", LINEAR, scope="module", indirect=True)
-def test_a_linear_ranker_says_how_near_the_optimum_it_is(fitted, data):
+def test_a_linear_ranker_reports_gap_iterations_and_support(fitted, data):
     assert fitted.gap_ >= 0 or np.isnan(fitted.gap_)
     assert fitted.n_iter_ >= 1
     assert len(fitted.trace_) >= 1
     np.testing.assert_array_equal(fitted.support_, np.flatnonzero(fitted.coef_))
-    seen = fitted.preparation_.apply(data).X
-    np.testing.assert_allclose(fitted.predict(data), seen @ fitted.coef_, rtol=1e-10, atol=1e-12)
+    X = fitted.preparation_.apply(data).X
+    np.testing.assert_allclose(fitted.predict(data), X @ fitted.coef_, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", LINEAR, scope="module", indirect=True)
@@ -193,12 +193,12 @@ def test_model_file_of_a_ranker_that_is_not_linear_gives_the_same_scores(estimat
     assert "not linear" in info.value.reason
 
 
-def test_labels_beside_a_dataset_are_refused(estimator, data):
+def test_labels_in_addition_to_a_dataset_are_refused(estimator, data):
     with refused_parameter("y"):
         estimator.fit(data, data.y)
 
 
-def test_other_width_at_prediction(fitted, data):
+def test_prediction_with_another_number_of_features(fitted, data):
     narrow = Dataset(data.X[:, :4], data.y, data.qid)
     with refused_data() as info:
         fitted.predict(narrow)
@@ -219,7 +219,7 @@ def test_no_pairs(estimator):
     assert "pair" in info.value.reason
 
 
-def test_a_fit_keeps_the_metadata_that_the_caller_asked_for():
+def test_a_fit_keeps_the_callers_metadata_requests():
     with sklearn.config_context(enable_metadata_routing=True):
         ranker = rs.RankSVM().set_fit_request(query_weight=True)
         before = str(ranker.get_metadata_routing())

@@ -1,4 +1,4 @@
-"""Every loss of the table: gradient and curvature against differences, weights, blocks and threads."""
+"""Every loss: gradient and curvature against finite differences, weights, blocks and threads."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_constant_added_to_a_query_changes_nothing(loss, data):
     assert a.value == pytest.approx(b.value, rel=1e-7)
 
 
-def test_weight_two_is_the_query_twice(loss, data):
+def test_weight_two_equals_two_copies_of_the_query(loss, data):
     s = np.random.default_rng(4).normal(size=data.n_docs)
     weight = np.ones(data.n_queries)
     weight[1] = 2.0
@@ -81,7 +81,7 @@ def test_weight_two_is_the_query_twice(loss, data):
     assert weighted.evaluate(s).value == pytest.approx(doubled.evaluate(twice.queries.group(s[rows])).value)
 
 
-def test_the_previous_evaluation_leaves_no_trace(loss, data):
+def test_evaluations_are_independent(loss, data):
     bound = loss.bind(data.y, data.queries)
     rng = np.random.default_rng(5)
     s, other = np.round(rng.normal(size=data.n_docs), 1), rng.normal(size=data.n_docs)
@@ -92,7 +92,7 @@ def test_the_previous_evaluation_leaves_no_trace(loss, data):
     np.testing.assert_array_equal(first.gradient, again.gradient)
 
 
-def test_same_bits_for_any_number_of_threads(loss, small_blocks):
+def test_bit_identical_for_any_number_of_threads(loss, small_blocks):
     data = random_dataset(seed=6, n_queries=600, longest=30)
     bound = loss.bind(data.y, data.queries)
     assert len(bound.cuts) > 3
@@ -124,10 +124,10 @@ MANY = "squared_hinge of many labels"
 
 @pytest.fixture(params=WEIGHING)
 def weighed(request, data):
-    """(loss, data with weights of documents, some of them 0); queries and labels are in any order."""
+    """(loss, data with document weights, some of them 0); queries and labels are in random order."""
     mixed = data.select_rows(np.random.default_rng(8).permutation(data.n_docs))
     weight = np.random.default_rng(9).choice([0.0, 0.3, 1.0, 2.5], mixed.n_docs)
-    weight[mixed.qid == mixed.qid[0]] = 0.0  # a query without any document that counts
+    weight[mixed.qid == mixed.qid[0]] = 0.0  # a query whose documents all have weight 0
     y = mixed.y + 0.01 * np.arange(mixed.n_docs) if request.param == MANY else mixed.y
     loss = WEIGHING[request.param]()
     if getattr(loss, "gain", None) is not None:
@@ -161,7 +161,7 @@ def test_weighted_gradient_and_curvature_against_differences(weighed):
         assert bend == pytest.approx(V[:, 0] @ SV[:, 0], rel=1e-5)
 
 
-def test_a_document_of_weight_two_is_two_copies_and_one_of_weight_zero_is_absent(weighed):
+def test_document_weight_two_equals_two_copies_and_zero_equals_absence(weighed):
     loss, data = weighed
     times = np.random.default_rng(10).integers(0, 4, data.n_docs)
     times[data.qid == data.qid[0]] = 0
@@ -179,12 +179,12 @@ def test_a_document_of_weight_two_is_two_copies_and_one_of_weight_zero_is_absent
     of_copies = np.bincount(rows, order.restore(theirs.gradient), minlength=data.n_docs)
     np.testing.assert_allclose(queries.restore(ours.gradient), of_copies, atol=1e-11)
     V = np.random.default_rng(12).normal(size=(data.n_docs, 3))
-    found = one.curvature_of(ours, 0, queries.n_queries, queries.group(V)).block()
+    block = one.curvature_of(ours, 0, queries.n_queries, queries.group(V)).block()
     expected = other.curvature_of(theirs, 0, order.n_queries, order.group(V[rows])).block()
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(block, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_weights_that_are_all_one_are_none(loss, data):
+def test_weights_that_are_all_one_change_nothing(loss, data):
     if loss.name == "average_precision":
         with refused_parameter("document_weight"):
             loss.bind(data.y, data.queries, None, np.ones(data.n_docs))
@@ -193,13 +193,13 @@ def test_weights_that_are_all_one_are_none(loss, data):
     plain, ones = loss.bind(data.y, data.queries), loss.bind(data.y, data.queries, None, np.ones(data.n_docs))
     assert plain.evaluate(s).value == ones.evaluate(s).value
     tripled = loss.bind(data.y, data.queries, None, np.full(data.n_docs, 3.0))
-    if loss.name != "cost_sensitive_listmle":  # in which positions count weights
+    if loss.name != "cost_sensitive_listmle":  # its positions depend on the weights
         mean = plain.evaluate(s).value / plain.normaliser
         assert tripled.evaluate(s).value / tripled.normaliser == pytest.approx(mean, rel=1e-13)
 
 
-def test_no_weighted_dual_is_above_a_weighted_value(weighed):
-    """f(v) ≥ D(c) + c⟨∇f(s), v⟩ for all scores v: what every certificate is made of."""
+def test_a_weighted_dual_is_never_above_a_weighted_value(weighed):
+    """f(v) ≥ D(c) + c⟨∇f(s), v⟩ for all scores v, the inequality behind every certificate."""
     loss, data = weighed
     bound, rng = bound_to(loss, data), np.random.default_rng(14)
     for spread in (0.1, 1.0, 5.0):
@@ -208,12 +208,12 @@ def test_no_weighted_dual_is_above_a_weighted_value(weighed):
         for scale in (0.2, 0.9, 1.0):
             v = spread * rng.normal(size=data.n_docs)
             least = bound.dual(value, slack, scale) + scale * float(at.gradient @ v) / bound.normaliser
-            if loss.name == "listnet":  # its dual may be that of a smaller scale
+            if loss.name == "listnet":  # its dual may use a smaller scale
                 least = scale * slack + scale * float(at.gradient @ v) / bound.normaliser
             assert bound.evaluate(v).value / bound.normaliser >= least - 1e-12
 
 
-def test_weighted_same_bits_for_any_number_of_threads(loss, small_blocks):
+def test_weighted_losses_are_bit_identical_for_any_number_of_threads(loss, small_blocks):
     if loss.name == "average_precision":
         return
     data = random_dataset(seed=6, n_queries=600, longest=30)

@@ -1,4 +1,4 @@
-"""What every metric of the table must do, in every profile."""
+"""Properties of every metric in every profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ every_profile = pytest.mark.parametrize("profile", tiered(PROFILES, {"letor", "s
 
 
 def make_case(seed):
-    """Interleaved queries of 1 to 30 documents, some without a relevant one, and distinct scores."""
+    """Interleaved queries of 1 to 30 documents, some without relevant documents, and distinct scores."""
     rng = np.random.default_rng(seed)
     qid = rng.permutation(np.repeat(np.arange(40), rng.integers(1, 31, 40)))
     labels = np.minimum(rng.integers(0, 3, len(qid)), rng.choice([0, 1, 2, 2, 2], 40)[qid]).astype(float)
@@ -32,7 +32,7 @@ def values(name, data, scores, profile):
 
 @every_profile
 @every_metric
-def test_one_finite_value_a_query(name, profile):
+def test_one_finite_value_per_query(name, profile):
     data, scores = make_case(0)
     result = values(name, data, scores, profile)
     assert result.shape == (data.n_queries,)
@@ -94,10 +94,10 @@ def test_ties_keep_input_order(name, profile):
 
 
 @every_metric
-def test_inputs_stay_as_they_were(name):
+def test_inputs_are_not_modified(name):
     data, scores = make_case(6)
     contiguous = data.select_rows(data.queries.order)
-    labels, given = contiguous.y.copy(), scores.copy()
-    evaluate(given, contiguous, name, "standard")
+    labels, original_scores = contiguous.y.copy(), scores.copy()
+    evaluate(original_scores, contiguous, name, "standard")
     np.testing.assert_array_equal(contiguous.y, labels)
-    np.testing.assert_array_equal(given, scores)
+    np.testing.assert_array_equal(original_scores, scores)

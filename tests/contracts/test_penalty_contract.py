@@ -1,4 +1,4 @@
-"""Every penalty of the table, free and bound to a sign: what it offers is what solvers take it for."""
+"""Every penalty, with and without sign constraints: capabilities, prox, slopes, scaling."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def penalty(request):
     return PENALTIES[name](0.7, **options)
 
 
-def test_it_offers_what_some_solver_asks_for(penalty):
+def test_capabilities_are_used_by_some_solver_and_implemented(penalty):
     assert penalty.offers
     assert penalty.offers <= CAPABILITIES.keys()
     gives = {
@@ -55,8 +55,8 @@ def test_prox_is_the_minimum_on_a_grid(penalty):
 
 
 @cases(offering("prox"))
-def test_prox_is_the_minimum_among_points_at_random(penalty):
-    """In several features at once: no other point has a lower ½‖z − v‖² + step·penalty(z)."""
+def test_prox_is_the_minimum_among_random_points(penalty):
+    """With several features: no other point has a lower ½‖z − v‖² + step·penalty(z)."""
     rng = np.random.default_rng(0)
     for step in (0.1, 1.0):
         v = 2.0 * rng.normal(size=4)
@@ -105,7 +105,7 @@ def test_scaled_changes_only_the_strength(penalty):
     assert scaled.alpha == 1.4
     others = [field.name for field in fields(penalty) if field.name != "alpha"]
     assert all(getattr(scaled, name) == getattr(penalty, name) for name in others)
-    near = np.array([1e-7, -2e-7])  # where concave penalties are as good as linear
+    near = np.array([1e-7, -2e-7])  # where concave penalties are nearly linear
     assert scaled.value(near) == pytest.approx(2 * penalty.value(near), rel=1e-3)
 
 

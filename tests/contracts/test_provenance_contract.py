@@ -1,4 +1,4 @@
-"""Every linear ranker's model says with which parameters and from which data it was learned."""
+"""Every linear ranker's model records its parameters and the fingerprints of its data."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def data():
 @pytest.fixture(params=LINEAR)
 def ranker(request):
     kind = LINEAR[request.param]
-    known = kind().get_params(deep=False)
-    return kind(**{key: value for key, value in SMALL.items() if key in known}, **of_size(kind, 3))
+    names = kind().get_params(deep=False)
+    return kind(**{key: value for key, value in SMALL.items() if key in names}, **of_size(kind, 3))
 
 
-def test_parameters_are_those_of_the_fit(ranker, data):
-    given = {name: to_plain(value) for name, value in ranker.get_params(deep=False).items()}
+def test_parameters_are_recorded_at_the_fit(ranker, data):
+    expected = {name: to_plain(value) for name, value in ranker.get_params(deep=False).items()}
     before = ranker.fit(data).to_model()
-    assert before.parameters == given
+    assert before.parameters == expected
     later = {name: OTHER.get(type(value), [1.0]) for name, value in ranker.get_params(deep=False).items()}
     if "missing" in later:
         later["missing"] = "zero"
@@ -42,14 +42,14 @@ def test_parameters_are_those_of_the_fit(ranker, data):
 
 def test_a_base_is_recorded_with_its_parameters(data):
     base = RankSVM(0.5, average=True)
-    held = FSRank(2, base=base).fit(data).to_model().parameters["base"]
-    assert held == {"method": "RankSVM", "parameters": to_plain(base.get_params(deep=False))}
+    recorded = FSRank(2, base=base).fit(data).to_model().parameters["base"]
+    assert recorded == {"method": "RankSVM", "parameters": to_plain(base.get_params(deep=False))}
     foreign = FSRank(2, base=OtherBase()).fit(data).to_model().parameters["base"]
     assert foreign == repr(OtherBase())
 
 
 class OtherBase(BaseEstimator):
-    """Equal weights, without a class of ours."""
+    """A base from outside the package: equal weights."""
 
     def fit(self, X, y=None, qid=None):
         self.coef_ = np.ones(X.n_features)
@@ -74,7 +74,7 @@ def test_validation_data_are_recorded(data):
     ]
 
 
-def test_a_parameter_that_is_changed_in_place_is_recorded_as_it_was(data):
+def test_later_changes_of_a_parameter_in_place_are_not_recorded(data):
     signs, costs = {"f1": 1}, {"*": 1.0}
     ranker = SparseRanker(signs=signs, feature_costs=costs, max_cost=3.0, **QUICK).fit(data)
     before = ranker.to_model()
@@ -83,7 +83,7 @@ def test_a_parameter_that_is_changed_in_place_is_recorded_as_it_was(data):
     assert before.parameters["signs"] == {"f1": 1.0}
 
 
-def test_what_was_measured_and_proved_keeps_its_name(data):
+def test_metrics_and_certificates_keep_their_names(data):
     ranker = SparseRanker(metric="map", profile="standard", n_alphas=10).fit(data)
     ranker.set_params(metric="ndcg@5", profile="letor")
     assert list(ranker.to_model().metrics) == ["held-out map (standard)"]
@@ -102,7 +102,7 @@ def test_missing_values_are_filled_as_in_the_fit(data):
     np.testing.assert_array_equal(ranker.set_params(missing="error").predict(holes), expected)
 
 
-def test_learning_piece_by_piece_knows_its_parameters_but_no_data(data, tmp_path):
+def test_incremental_learning_records_parameters_but_no_data(data, tmp_path):
     ranker = MinBatSRank(l1=2.0).partial_fit(data)
     assert ranker.to_model().data == {}
     ranker.save_state(tmp_path / "state.json")

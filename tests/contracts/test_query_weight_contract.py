@@ -1,4 +1,4 @@
-"""Every estimator and selector: a query of weight 2 counts as two queries, one of weight 0 as absent."""
+"""Every estimator and selector: weight 2 equals two copies of a query, weight 0 equals its absence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SLOW = {
     "rsrank": {"max_iter": 200, "n_rounds": 3},
     "svmmap": {"tol": 1e-8},
     "ranksvmstruct": {"tol": 1e-8},
-    "fbpcrank": {"tol": 0.005},  # what a feature must be worth
+    "fbpcrank": {"tol": 0.005},  # the least improvement by a feature
     "bfswrapper": {"tol": 1e-3},
 }  # the same steps
 
@@ -48,20 +48,20 @@ def valid():
 
 def ranker(name):
     kind = RANKERS[name]
-    wanted = SMALL if name == "adarank" else {**SMALL, **EXACT, **SLOW.get(name, {})}
-    wanted = {**wanted, **of_size(kind, 4)}
-    # AdaRank's tol is no accuracy
-    return kind(**{key: value for key, value in wanted.items() if key in kind().get_params(deep=False)})
+    parameters = SMALL if name == "adarank" else {**SMALL, **EXACT, **SLOW.get(name, {})}
+    parameters = {**parameters, **of_size(kind, 4)}
+    # AdaRank's tol is not an accuracy
+    return kind(**{key: value for key, value in parameters.items() if key in kind().get_params(deep=False)})
 
 
 def fit(name, train, valid, **weights):
-    if name == "sparseranker":  # folds of repeated queries would be others
+    if name == "sparseranker":  # repeated queries would change the folds
         return ranker(name).set_params(cv=0).fit(train, valid=valid, **weights)
     return ranker(name).fit(train, **weights)
 
 
 def repeated(data, times):
-    """Query q as often as ``times[q]`` says, each time under another id."""
+    """Data with ``times[q]`` copies of query q, each with its own id."""
     rows = [
         data.queries.order[data.queries.offsets[q] : data.queries.offsets[q + 1]] for q in range(len(times))
     ]
@@ -90,13 +90,13 @@ def assert_same(one, other, data):
 
 @pytest.mark.parametrize("name", [name for name in RANKERS if name not in NOT_TWICE])
 @pytest.mark.parametrize("seed", range(2))
-def test_weight_two_is_twice(name, seed, data, valid):
+def test_weight_two_equals_two_copies(name, seed, data, valid):
     times = how_often(seed, data)
     weighted = fit(name, data, valid, query_weight=times.astype(float))
     assert_same(weighted, fit(name, repeated(data, times), valid), data)
 
 
-def test_the_page_of_weights_names_the_methods_in_which_weight_two_is_not_twice():
+def test_docs_name_the_methods_in_which_weight_two_is_not_two_copies():
     page = (ROOT / "docs" / "weights.md").read_text(encoding="utf-8")
     exceptions = page.split("All of them weigh queries.")[1].split("Folds hold")[0]
     named = {name for name, kind in RANKERS.items() if re.search(rf"\b{kind.__name__}\b", exceptions)}
@@ -105,7 +105,7 @@ def test_the_page_of_weights_names_the_methods_in_which_weight_two_is_not_twice(
 
 @pytest.mark.parametrize("name", RANKERS)
 @pytest.mark.parametrize("seed", range(2))
-def test_weight_zero_is_absent(name, seed, data, valid):
+def test_weight_zero_equals_absence(name, seed, data, valid):
     used = which(seed, data)
     weighted = fit(name, data, valid, query_weight=used.astype(float))
     assert_same(weighted, fit(name, data.select_queries(used), valid), data)
@@ -113,7 +113,7 @@ def test_weight_zero_is_absent(name, seed, data, valid):
 
 @pytest.mark.parametrize("normalise", NORMALISATIONS)
 @pytest.mark.parametrize("missing", FILLS)
-def test_what_is_learned_of_the_features_goes_by_the_weights_too(normalise, missing, data, valid):
+def test_normalisation_and_fills_use_the_weights(normalise, missing, data, valid):
     X = data.X.copy()
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     holes = data.replace_features(X)
@@ -132,7 +132,7 @@ def test_what_is_learned_of_the_features_goes_by_the_weights_too(normalise, miss
         assert_same(one, other, holes)
 
 
-def test_folds_are_dealt_without_queries_of_weight_zero(data):
+def test_folds_are_split_without_queries_of_weight_zero(data):
     used = which(1, data)
     weighted = SparseRanker(cv=3, **QUICK).fit(data, query_weight=used.astype(float))
     without = SparseRanker(cv=3, **QUICK).fit(data.select_queries(used))
@@ -141,7 +141,7 @@ def test_folds_are_dealt_without_queries_of_weight_zero(data):
 
 
 @pytest.mark.parametrize("name", RANKERS)
-def test_without_any_weight_there_is_nothing_to_learn_from(name, data, valid):
+def test_weights_that_are_all_zero_are_refused(name, data, valid):
     with refused_data() as info:
         fit(name, data, valid, query_weight=np.zeros(data.n_queries))
     assert "pair" in info.value.reason

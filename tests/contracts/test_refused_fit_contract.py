@@ -1,4 +1,4 @@
-"""Every estimator and selector: a fit that is refused or interrupted leaves the ranker as it was."""
+"""Every estimator and selector: a rejected or interrupted fit does not change the ranker."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ def data_set(seed, names=None):
 
 def fitted(name, **parameters):
     kind = RANKERS[name]
-    known = kind().get_params(deep=False)
-    given = {key: value for key, value in {**SMALL, **of_size(kind, 3), **parameters}.items() if key in known}
-    return kind(**given).fit(data_set(1, [f"signal_{j}" for j in range(6)]))
+    names = kind().get_params(deep=False)
+    values = {
+        key: value for key, value in {**SMALL, **of_size(kind, 3), **parameters}.items() if key in names
+    }
+    return kind(**values).fit(data_set(1, [f"signal_{j}" for j in range(6)]))
 
 
 def without_pairs():
@@ -50,11 +52,11 @@ WRONG = {
     "an infinite value": lambda ranker: ranker.fit(with_infinity()),
     "too few query weights": lambda ranker: ranker.fit(data_set(2), query_weight=np.ones(3)),
     "a negative query weight": lambda ranker: ranker.fit(data_set(2), query_weight=np.full(30, -1.0)),
-    "labels beside a Dataset": lambda ranker: ranker.fit(data_set(2), data_set(2).y),
+    "labels and a Dataset": lambda ranker: ranker.fit(data_set(2), data_set(2).y),
 }
 
 
-def assert_left_as_it_was(ranker, change, error=ValueError):
+def assert_unchanged_by(ranker, change, error=ValueError):
     test = data_set(3)
     before, scores = dict(vars(ranker)), ranker.predict(test)
     with pytest.raises(error):
@@ -77,12 +79,12 @@ def prepared():
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_refused_fit_changes_nothing(ranker, wrong):
-    assert_left_as_it_was(ranker, WRONG[wrong])
+    assert_unchanged_by(ranker, WRONG[wrong])
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_refused_fit_keeps_scales_and_means(prepared, wrong):
-    assert_left_as_it_was(prepared, WRONG[wrong])
+    assert_unchanged_by(prepared, WRONG[wrong])
 
 
 @pytest.mark.parametrize("name", RANKERS)
@@ -104,9 +106,9 @@ def test_an_interrupted_fit_changes_nothing(name):
 
     ranker = fitted(name, warm_start=True, base=Stopped())
     Stopped.now = True
-    taken = inspect.signature(ranker.fit).parameters
-    watch = {key: stop for key in ("callback", "progress") if key in taken}
-    assert_left_as_it_was(ranker, lambda ranker: ranker.fit(data_set(2), **watch), KeyboardInterrupt)
+    parameters = inspect.signature(ranker.fit).parameters
+    callbacks = {key: stop for key in ("callback", "progress") if key in parameters}
+    assert_unchanged_by(ranker, lambda ranker: ranker.fit(data_set(2), **callbacks), KeyboardInterrupt)
 
 
 @pytest.mark.parametrize("name", RANKERS)
@@ -119,12 +121,12 @@ def test_a_step_of_a_fit_that_fails_at_its_end_changes_nothing(name, step, monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RANKERS[name], step, failing)
-    assert_left_as_it_was(ranker, lambda ranker: ranker.fit(data_set(2)), KeyboardInterrupt)
+    assert_unchanged_by(ranker, lambda ranker: ranker.fit(data_set(2)), KeyboardInterrupt)
 
 
 @pytest.mark.parametrize("name", RANKERS)
 def test_a_fit_returns_its_attributes_and_assigns_none(name):
-    """Of all steps of a fit only ``_set`` assigns, nor does any other change an array in place."""
+    """Only ``_set`` assigns attributes; no step of a fit modifies an array in place."""
     ranker = fitted(name, warm_start=True)
     before, content = dict(vars(ranker)), {key: pickle.dumps(value) for key, value in vars(ranker).items()}
     task = ranker._task(data_set(2))
@@ -137,9 +139,9 @@ def test_a_fit_returns_its_attributes_and_assigns_none(name):
     assert all(vars(ranker)[key] is value for key, value in attributes.items())
 
 
-def test_refused_validation_data_leave_the_ranker_alone():
+def test_refused_validation_data_change_nothing():
     ranker = fitted("sparseranker", normalise="z", feature_costs={"*": 1.0})
-    assert_left_as_it_was(ranker, lambda ranker: ranker.fit(data_set(2), valid=without_pairs()))
+    assert_unchanged_by(ranker, lambda ranker: ranker.fit(data_set(2), valid=without_pairs()))
 
 
 @pytest.mark.parametrize(
@@ -153,16 +155,16 @@ def test_refused_validation_data_leave_the_ranker_alone():
         lambda ranker, folder: ranker.load_state(folder / "state.json"),
     ],
 )
-def test_refused_learning_piece_by_piece_changes_nothing(change, tmp_path):
+def test_refused_incremental_learning_changes_nothing(change, tmp_path):
     write_letor(without_pairs(), tmp_path / "no_pairs.txt")
     (tmp_path / "damaged.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n1 qid:2 1:x\n")
     fitted("minbatsrank").save_state(tmp_path / "state.json")
     text = (tmp_path / "state.json").read_text()
     (tmp_path / "state.json").write_text(text.replace('"l1": 64.0', '"l1": 2.0, "unknown": 1'))
-    assert_left_as_it_was(fitted("minbatsrank"), lambda ranker: change(ranker, tmp_path))
+    assert_unchanged_by(fitted("minbatsrank"), lambda ranker: change(ranker, tmp_path))
 
 
-def test_what_was_refused_at_first_leaves_a_ranker_unfitted():
+def test_a_refused_first_fit_leaves_the_ranker_unfitted():
     ranker = MinBatSRank()
     before = dict(vars(ranker))
     with refused_data() as info:
@@ -184,7 +186,7 @@ def test_warnings_name_the_line_of_the_call():
         SparseRanker(**QUICK).fit(data.X, data.y)
         FenchelRank(max_iter=1).fit(data)
         sparse_path(data, max_iter=1)
-    said = (
+    messages = (
         "is 0 for every feature",
         "selected no feature",
         "not positive semidefinite",
@@ -193,5 +195,5 @@ def test_warnings_name_the_line_of_the_call():
         "FenchelRank did not reach tol",
         "points of the path did not reach",
     )
-    named = [one.filename for words in said for one in caught if words in str(one.message)]
-    assert named == [__file__] * 8
+    files = [one.filename for message in messages for one in caught if message in str(one.message)]
+    assert files == [__file__] * 8

@@ -1,4 +1,4 @@
-"""Every selector of the table: chosen columns, scikit-learn's rules, and the ranker it becomes."""
+"""Every selector: selected columns, scikit-learn's conventions, and the resulting ranker."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ NAMES = [f"signal_{j}" for j in range(N_FEATURES)]
 
 
 def with_parameters(selector, values):
-    """The selector with those of the values that it has a parameter for."""
+    """The selector with the values that it has a parameter for."""
     return selector.set_params(**{name: value for name, value in values.items() if hasattr(selector, name)})
 
 
 def with_size(selector, size):
-    """The selector, asked for that many features if it can be asked."""
+    """The selector set to that number of features, if it has such a parameter."""
     return selector.set_params(**of_size(type(selector), size))
 
 
@@ -66,7 +66,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(name, data):
-    """For tests that leave it as it is."""
+    """Shared by tests, which must not modify it."""
     return quick(name).fit(data)
 
 
@@ -85,7 +85,7 @@ def test_check_estimator(selector):
     check_estimator(with_parameters(with_size(selector, 1), FEW_STEPS), on_skip=None)
 
 
-def test_it_is_a_selector_and_chooses_as_many_as_asked(fitted):
+def test_it_is_a_selector_and_selects_the_requested_number(fitted):
     assert isinstance(fitted, SelectorMixin)
     support = fitted.get_support()
     assert support.shape == (N_FEATURES,)
@@ -96,13 +96,13 @@ def test_it_is_a_selector_and_chooses_as_many_as_asked(fitted):
     np.testing.assert_array_equal(np.sort(fitted.selected_), fitted.get_support(indices=True))
 
 
-def test_constant_features_are_never_chosen(fitted):
+def test_constant_features_are_never_selected(fitted):
     assert not fitted.get_support()[list(CONSTANT)].any()
 
 
-def test_every_size_up_to_the_usable_features_and_not_beyond(selector, data):
+def test_sizes_are_limited_by_the_usable_features(selector, data):
     if not of_size(type(selector), 1):
-        pytest.skip("asks for no exact number")
+        pytest.skip("has no parameter for an exact number of features")
     usable = N_FEATURES - len(CONSTANT)
     assert with_size(selector, usable).fit(data).get_support().sum() == usable
     with refused_parameter("max_features", 13):
@@ -112,14 +112,14 @@ def test_every_size_up_to_the_usable_features_and_not_beyond(selector, data):
             with_size(selector, wrong).fit(data)
 
 
-def test_the_same_fit_chooses_the_same(selector, fitted, data):
+def test_a_repeated_fit_selects_the_same_features(selector, fitted, data):
     again = selector.fit(data)
     np.testing.assert_array_equal(again.selected_, fitted.selected_)
     np.testing.assert_array_equal(again.coef_, fitted.coef_)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csr_matrix])
-def test_transform_keeps_the_chosen_columns(selector, fitted, data, kind):
+def test_transform_returns_the_selected_columns(selector, fitted, data, kind):
     again = selector.fit(kind(data.X), data.y, qid=data.qid)
     chosen = again.transform(kind(data.X))
     assert sp.issparse(chosen) == (kind is not np.asarray)
@@ -128,7 +128,7 @@ def test_transform_keeps_the_chosen_columns(selector, fitted, data, kind):
     np.testing.assert_array_equal(again.selected_, fitted.selected_)
 
 
-def test_a_dataset_becomes_a_dataset(selector, data):
+def test_transforming_a_dataset_returns_a_dataset(selector, data):
     named = data.replace_features(data.X, NAMES)
     chosen = selector.fit(named).transform(named)
     np.testing.assert_array_equal(chosen.X, data.X[:, selector.get_support()])
@@ -139,7 +139,7 @@ def test_a_dataset_becomes_a_dataset(selector, data):
     assert "fitted on 14 features" in info.value.reason
 
 
-def test_the_columns_of_another_dataset_are_found_by_name(selector, data):
+def test_columns_are_matched_by_name(selector, data):
     named, turned = (data.replace_features(data.X[:, ::step], NAMES[::step]) for step in (1, -1))
     expected, chosen = selector.fit(named).transform(named), selector.transform(turned)
     assert chosen.feature_names == expected.feature_names
@@ -147,7 +147,7 @@ def test_the_columns_of_another_dataset_are_found_by_name(selector, data):
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames_bring_their_names(selector, data, frame):
+def test_feature_names_of_frames_are_used(selector, data, frame):
     X = frame({name: data.X[:, j] for j, name in enumerate(NAMES)})
     fitted = selector.fit(X, data.y, qid=data.qid)
     names = [NAMES[j] for j in fitted.get_support(indices=True)]
@@ -155,7 +155,7 @@ def test_frames_bring_their_names(selector, data, frame):
     np.testing.assert_array_equal(fitted.transform(X), data.X[:, fitted.get_support()])
 
 
-def test_frames_out(selector, data):
+def test_transform_can_return_frames(selector, data):
     X = pd.DataFrame(data.X, columns=NAMES)
     chosen = selector.set_output(transform="pandas").fit(X, data.y, qid=data.qid).transform(X)
     pd.testing.assert_frame_equal(chosen, X.loc[:, selector.get_support()])
@@ -188,7 +188,7 @@ def test_score_without_query_ids_is_refused(fitted, data):
         fitted.score(data.X, data.y)
 
 
-def test_the_ranker_is_the_base_on_the_chosen_columns(fitted, data):
+def test_the_ranker_is_the_base_fitted_on_the_selected_columns(fitted, data):
     if isinstance(fitted, BFSWrapper):
         pytest.skip("the base ranks by new features")
     support = fitted.get_support()
@@ -201,7 +201,7 @@ def test_the_ranker_is_the_base_on_the_chosen_columns(fitted, data):
     assert (fitted.objective_, fitted.gap_) == (base.objective_, base.gap_)
 
 
-def test_another_base_on_the_same_choice_is_a_whole_fit(selector, data):
+def test_refit_with_another_base_equals_a_full_fit(selector, data):
     first = selector.fit(data)
     other = clone(selector).set_params(base=RankSVM(C=0.01))
     assert other.chooses_like(first) == ("base" in other.refit_parameters)
@@ -241,7 +241,7 @@ def test_pickle_and_clone(selector, fitted, data):
 
 
 def test_query_weights_reach_every_stage(selector, data):
-    """A query of weight 0 counts as if it were not there."""
+    """A query of weight 0 has no influence on any stage."""
     used = np.arange(data.n_queries) < 20
     weighted = clone(selector).fit(data, query_weight=used.astype(float))
     without = clone(selector).fit(data.select_queries(used))
@@ -255,7 +255,7 @@ class WithoutFit:
 
 
 class WithoutWeights(RankSVM):
-    """Ranks, but is not linear."""
+    """A ranker that is not linear and does not accept query weights."""
 
     def fit(self, X, y=None, qid=None):
         super().fit(X, y, qid)
@@ -272,13 +272,13 @@ class WithoutWeights(RankSVM):
         (WithoutWeights(), "coef_"),
     ],
 )
-def test_a_base_that_cannot_be_the_second_stage(selector, data, base, word):
+def test_an_unsuitable_base_is_refused(selector, data, base, word):
     with refused_parameter("base") as info:
         selector.set_params(base=base).fit(data)
     assert word in info.value.reason
 
 
-def test_a_base_that_cannot_weigh_queries(selector, data):
+def test_a_base_without_query_weights_is_refused(selector, data):
     with refused_parameter("base") as info:
         selector.set_params(base=WithoutWeights()).fit(data, query_weight=np.ones(data.n_queries))
     assert "query_weight" in info.value.reason

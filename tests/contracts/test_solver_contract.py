@@ -1,4 +1,4 @@
-"""Every solver on every problem that it takes: the same optimum, an honest gap, one way of telling of it."""
+"""Every solver on every supported problem: the same optimum, a valid gap, the same trace and callback."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROBLEMS = {
 PROXIMAL = {"proximal_gradient", "fista"}
 ANY_SLOPES = {*PROXIMAL, "prox_newton", "subgradient", "truncated_gradient"}
 ANY_RIDGE = {*ANY_SLOPES, "cutting_plane", "dense_newton", "lbfgs"}
-TAKES = {  # which solvers take which problem
+TAKES = {  # the solvers that support each problem
     "l1": {*ANY_SLOPES, "ftrl"},
     "weighted_l1": ANY_SLOPES,
     "elastic_net": {*ANY_SLOPES, "ftrl"},
@@ -65,7 +65,7 @@ OPTIONS = {
     "subgradient": [{"max_iter": 100}],
     "reweighted": [{}, {"inner": Fista(mapping_tol=1e-7)}],
 }
-NO_PROMISE = {"subgradient", "ftrl"}  # they come near, and say how near
+NO_PROMISE = {"subgradient", "ftrl"}  # approximate solutions with a valid gap
 CASES = [
     pytest.param(name, solver, number, id=f"{name}-{solver}-{number}" if number else f"{name}-{solver}")
     for name, solvers in TAKES.items()
@@ -87,10 +87,10 @@ def solver_of(kind, number, **options):
 
 
 def run(solver, problem, start=None):
-    """The result, and what the callback was told."""
-    told = []
-    result = solver.solve(problem, start, lambda n, w, *rest: told.append((n, w.copy(), *rest)))
-    return result, told
+    """The result and the arguments of the callback."""
+    calls = []
+    result = solver.solve(problem, start, lambda n, w, *rest: calls.append((n, w.copy(), *rest)))
+    return result, calls
 
 
 @cache
@@ -100,12 +100,12 @@ def solved(name, kind, number):
 
 @cache
 def best_of(name):
-    """The result with the least objective of all solvers."""
+    """The result with the lowest objective of all solvers."""
     cases = [case.values for case in CASES if case.values[0] == name]
     return min((solved(*case)[0] for case in cases), key=lambda result: result.objective)
 
 
-def test_the_table_is_what_solvers_say_of_themselves():
+def test_solvers_declare_the_problems_in_the_table():
     for name in PROBLEMS:
         takes = set()
         for kind in SOLVERS:
@@ -121,7 +121,7 @@ def test_the_table_is_what_solvers_say_of_themselves():
 
 
 @every_case
-def test_it_comes_to_the_same_optimum(name, kind, number):
+def test_all_solvers_reach_the_same_optimum(name, kind, number):
     result, _ = solved(name, kind, number)
     best, problem, tol = best_of(name), problem_of(name), solver_of(kind, number).tol
     assert result.objective == pytest.approx(problem.value(problem.objective.evaluate(result.w)), rel=1e-12)
@@ -134,8 +134,8 @@ def test_it_comes_to_the_same_optimum(name, kind, number):
 
 
 @every_case
-def test_no_gap_is_below_the_distance_to_the_optimum(name, kind, number):
-    """For a concave penalty it is the gap of the weighted ℓ1 problem that touches it: w is stationary."""
+def test_the_gap_bounds_the_distance_to_the_optimum(name, kind, number):
+    """For a concave penalty: the gap of the tangent weighted ℓ1 problem, which shows that w is stationary."""
     result, _ = solved(name, kind, number)
     least, rounding = best_of(name).objective, 1e-13
     assert np.isfinite(result.gap)
@@ -164,13 +164,13 @@ def last_change(problem, result):
 
 
 def largest_slope(problem, result):
-    """Of the objective, as a share of that of the loss at w = 0."""
+    """Largest slope of the objective relative to that of the loss at w = 0."""
     first = problem.gradient(problem.objective.at_zero)
     return np.abs(_total(problem, result)).max() / np.abs(first).max()
 
 
 def promise_of_newton(problem, result):
-    """What the next Newton step would gain, as a share of the objective."""
+    """Expected decrease of the next Newton step relative to the objective."""
     n, point = problem.n_features, problem.objective.evaluate(result.w)
     hessian = problem.objective.hessian(point, np.arange(n)) + problem.penalty.matrix(n)
     total = _total(problem, result)
@@ -181,7 +181,7 @@ def _total(problem, result):
     return problem.gradient(problem.objective.evaluate(result.w)) + problem.penalty.times(result.w)
 
 
-BOUNDED = {  # what a solver's tolerance bounds, where not the gap as a share of the objective
+BOUNDED = {  # the quantity that a solver's tolerance bounds, if not the relative gap
     "frank_wolfe": gap,
     "cutting_plane": gap,
     "lbfgs": largest_slope,
@@ -191,9 +191,9 @@ BOUNDED = {  # what a solver's tolerance bounds, where not the gap as a share of
 
 
 def bounded_by(solver, kind):
-    """(what the tolerance bounds, the tolerance)."""
+    """(the quantity that the tolerance bounds, the tolerance)."""
     rule = getattr(solver, "stop", "gap")
-    if rule == "mapping":  # of the step that led here, which the result does not tell
+    if rule == "mapping":  # of the last step, which is not part of the result
         return gap_share, 100 * solver.tol
     return (last_change if rule == "change" else BOUNDED.get(kind, gap_share)), solver.tol
 
@@ -208,7 +208,7 @@ def test_converged_implies_the_tolerance(name, kind, number):
 
 
 @pytest.mark.parametrize("kind", ["proximal_gradient", "fista", "prox_newton"])
-def test_a_tolerance_below_rounding_is_not_met_and_not_waited_for(kind):
+def test_a_tolerance_below_rounding_ends_early_without_convergence(kind):
     result = solver_of(kind, 0, tol=1e-20).solve(problem_of("l1"))
     assert not result.converged
     assert 0 < result.gap < 1e-12
@@ -216,20 +216,20 @@ def test_a_tolerance_below_rounding_is_not_met_and_not_waited_for(kind):
 
 
 @every_case
-def test_trace_and_callback_tell_every_iteration_from_the_start_on(name, kind, number):
-    result, told = solved(name, kind, number)
+def test_trace_and_callback_report_every_iteration_and_the_start(name, kind, number):
+    result, calls = solved(name, kind, number)
     trace, solver = result.trace, solver_of(kind, number)
-    assert [n for n, *_ in told] == list(range(result.n_iter + 1))
+    assert [n for n, *_ in calls] == list(range(result.n_iter + 1))
     assert {len(values) for values in trace.to_dict().values()} == {result.n_iter + 1}
     assert len(trace) == result.n_iter + 1
-    assert trace.objective == [objective for *_, objective, _ in told]
-    np.testing.assert_array_equal(trace.gap, [gap for *_, gap in told])
-    assert trace.n_nonzero == [np.count_nonzero(w) for _, w, *_ in told]
+    assert trace.objective == [objective for *_, objective, _ in calls]
+    np.testing.assert_array_equal(trace.gap, [gap for *_, gap in calls])
+    assert trace.n_nonzero == [np.count_nonzero(w) for _, w, *_ in calls]
     assert np.all(np.diff(trace.seconds) >= 0)
-    assert not told[0][1].any()
+    assert not calls[0][1].any()
     at = int(np.argmin(trace.objective)) if solver.keep_best else -1
     assert (result.objective, result.gap) == (trace.objective[at], trace.gap[at])
-    np.testing.assert_array_equal(result.w, told[at][1])
+    np.testing.assert_array_equal(result.w, calls[at][1])
     assert result.n_iter <= solver.max_iter
 
 
@@ -237,20 +237,22 @@ def test_trace_and_callback_tell_every_iteration_from_the_start_on(name, kind, n
 def test_a_start_at_the_optimum_stops_at_once(name, kind, number):
     solver, (cold, _) = solver_of(kind, number), solved(name, kind, number)
     if not cold.converged:
-        pytest.skip("it does not come to a stop by itself")
-    warm, told = run(solver, problem_of(name), best_of(name).w)
-    np.testing.assert_allclose(told[0][1], best_of(name).w, atol=1e-12)
+        pytest.skip("does not converge within max_iter")
+    warm, calls = run(solver, problem_of(name), best_of(name).w)
+    np.testing.assert_allclose(calls[0][1], best_of(name).w, atol=1e-12)
     assert warm.converged
     assert warm.objective <= best_of(name).objective * (1 + 2e-6)
-    if kind == "cutting_plane":  # its bound comes from planes, of which there are none yet
+    if kind == "cutting_plane":  # its bound needs planes, and a new solver has none
         assert warm.n_iter < cold.n_iter
-    else:  # some rules ask what a step changes
+    else:  # some stopping rules need one step
         steps = kind == "reweighted" or getattr(solver, "stop", "gap") != "gap"
         assert warm.n_iter == int(steps)
 
 
 @every_case
-def test_the_same_bits_twice_and_with_any_number_of_threads(name, kind, number, small_blocks):
+def test_results_are_bit_identical_for_repeated_fits_and_any_number_of_threads(
+    name, kind, number, small_blocks
+):
     loss, penalty = PROBLEMS[name]
     problem = Problem(make_objective(DATA, LOSSES[loss]()), penalty)
     first, _ = run(solver_of(kind, number), problem)
@@ -274,7 +276,7 @@ def test_pickle(kind, number):
 
 
 class Changed:
-    """A loss with another ``evaluate``."""
+    """A loss with a replaced ``evaluate``."""
 
     def __init__(self, loss, evaluate):
         self._loss, self.evaluate = loss, evaluate
@@ -296,14 +298,16 @@ NOT_FINITE = r"^the objective is (nan|inf) after \d+ iterations, which is not a 
 @every_case
 def test_a_start_that_is_not_finite_is_refused(name, kind, number):
     for start in (np.full(5, np.nan), np.full(5, np.inf), np.full(5, 1e308)):
-        told = []
+        calls = []
         with refused_parameter("start") if kind == "ftrl" else pytest.raises(ValueError, match=NOT_FINITE):
-            solver_of(kind, number).solve(problem_of(name), start, lambda *step, told=told: told.append(step))
-        assert not told
+            solver_of(kind, number).solve(
+                problem_of(name), start, lambda *step, calls=calls: calls.append(step)
+            )
+        assert not calls
 
 
 def outcome(solver, problem):
-    """(result, None) or (None, sentence)."""
+    """(result, None) or (None, message)."""
     try:
         return solver.solve(problem), None
     except ValueError as refusal:
@@ -314,31 +318,31 @@ def outcome(solver, problem):
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in TAKES for kind in sorted(TAKES[name])])
 @pytest.mark.parametrize("good", [0, 4])
 def test_an_objective_that_is_not_finite_is_refused(name, kind, good):
-    """From the first evaluation on, or later: then what was finite may be the result, but not an optimum."""
-    loss, seen = problem_of(name).objective.loss, []
+    """Not finite from the first evaluation on (an error), or later (may return the last finite point)."""
+    loss, evaluations = problem_of(name).objective.loss, []
 
     def evaluate(s):
-        seen.append(s)
-        if len(seen) <= good:
+        evaluations.append(s)
+        if len(evaluations) <= good:
             return loss.evaluate(s)
         return ScoreValue(np.nan, np.zeros(len(s)), np.nan, at_zero.state)
 
     at_zero = loss.evaluate(np.zeros(DATA.n_docs))
-    result, sentence = outcome(solver_of(kind, 0), with_evaluate(problem_of(name), evaluate))
+    result, message = outcome(solver_of(kind, 0), with_evaluate(problem_of(name), evaluate))
     if result is None:
-        assert "not finite" in sentence or "not a finite number" in sentence
-        assert ". " not in sentence
+        assert "not finite" in message or "not a finite number" in message
+        assert ". " not in message
     else:
         assert good
         assert np.isfinite(result.objective)
-        assert not result.converged or len(seen) <= good
+        assert not result.converged or len(evaluations) <= good
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [(name, kind) for name in TAKES for kind in SOLVERS if kind not in TAKES[name]]
 )
-def test_what_is_missing_is_said_in_one_sentence_before_the_start(name, kind):
-    told = []
+def test_missing_capabilities_are_named_before_the_start(name, kind):
+    calls = []
 
     def evaluate(s):
         raise AssertionError("it has started")
@@ -346,14 +350,14 @@ def test_what_is_missing_is_said_in_one_sentence_before_the_start(name, kind):
     problem = with_evaluate(problem_of(name), evaluate)
     lacking = solver_of(kind, 0).needs - problem.offers
     with refused_parameter("solver", kind) as info:
-        solver_of(kind, 0).solve(problem, None, lambda *step: told.append(step))
-    sentence = info.value.reason
-    assert all(CAPABILITIES[one] in sentence for one in lacking)
-    assert not any(CAPABILITIES[one] in sentence for one in SOLVERS[kind].needs - lacking)
+        solver_of(kind, 0).solve(problem, None, lambda *step: calls.append(step))
+    message = info.value.reason
+    assert all(CAPABILITIES[one] in message for one in lacking)
+    assert not any(CAPABILITIES[one] in message for one in SOLVERS[kind].needs - lacking)
     if lacking:
         loss, penalty = PROBLEMS[name]
-        assert sentence.endswith(f"; the problem has the loss {loss} and the penalty {penalty.name}")
-    assert not told
+        assert message.endswith(f"; the problem has the loss {loss} and the penalty {penalty.name}")
+    assert not calls
 
 
 @pytest.mark.parametrize(
@@ -364,6 +368,6 @@ def test_what_is_missing_is_said_in_one_sentence_before_the_start(name, kind):
         (Ftrl(), "squared_hinge", L1(1.0, signs=1), "solver", "ftrl"),
     ],
 )
-def test_what_names_cannot_tell_is_said_too(solver, loss, penalty, name, value):
+def test_other_unsupported_problems_are_refused(solver, loss, penalty, name, value):
     with refused_parameter(name, value):
         solver.solve(Problem(make_objective(DATA, LOSSES[loss]()), penalty))

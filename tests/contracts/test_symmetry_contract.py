@@ -1,4 +1,4 @@
-"""Every estimator and selector: what must not matter does not, and fits at the same time do not meet."""
+"""Every estimator and selector: invariances, and independence of concurrent fits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    """Fits by name, each made once."""
+    """Cached fits by name."""
     fits = {}
 
     def find(name):
@@ -56,11 +56,11 @@ def fitted(data):
 
 
 def fit(name, data):
-    made = ranker(name).set_params(normalise="none")
-    if name == "sparseranker":  # folds would be dealt by the order of queries
+    estimator = ranker(name).set_params(normalise="none")
+    if name == "sparseranker":  # folds depend on the order of queries
         valid = random_dataset(seed=25, n_queries=16, n_features=7, longest=16)
-        return made.set_params(cv=0, families=["l1"]).fit(data, valid=valid)
-    return made.fit(data)
+        return estimator.set_params(cv=0, families=["l1"]).fit(data, valid=valid)
+    return estimator.fit(data)
 
 
 def without(exceptions):
@@ -89,7 +89,7 @@ def test_a_constant_of_each_query_does_not_matter(name, fitted, data):
 
 
 @without({})
-def test_fits_at_the_same_time_do_not_disturb_each_other(name, fitted, data):
+def test_concurrent_fits_are_independent(name, fitted, data):
     half = data.select_queries(np.arange(data.n_queries) % 2 == 0)
     with ThreadPoolExecutor(2) as threads:
         other, same = threads.map(lambda one: fit(name, one).predict(data), (half, data))

@@ -1,1 +1,1 @@
-"""Mutation testing: small changes to the source, each of which some test must notice."""
+"""Mutation testing: small changes to the source, each of which must make some test fail."""

@@ -1,4 +1,4 @@
-"""All mutants of a source text: one small change each, made on its syntax tree."""
+"""All mutants of a source text, each with one small change of the syntax tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-COMPARED = {  # the neighbour, and the opposite
+COMPARED = {  # the neighbouring and the opposite operator
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
     ast.Gt: (ast.GtE, ast.LtE),
@@ -39,29 +39,29 @@ REMOVED = (ast.Assign, ast.AugAssign, ast.Expr, ast.Raise, ast.Continue, ast.Bre
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change, by where it is: the function, the text of the line, and what becomes of what in it."""
+    """A change, identified by function, text of the line, and ``old → new``."""
 
     function: str
     line: str
     change: str
-    number: int  # of the line, from 1
+    number: int  # line number
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What stays the same when the file changes elsewhere."""
+        """Identity that does not change if other parts of the file change."""
         return self.function, self.line, self.change
 
 
 def mutants_of(source: str) -> Iterator[tuple[Mutant, ast.Module]]:
-    """Each mutant with the tree of the whole source; the tree is good until the next one is asked for."""
-    tree, lines, seen = ast.parse(source), source.splitlines(), Counter[tuple[str, str, str]]()
+    """Each mutant with the syntax tree of the source; the tree is only valid until the next iteration."""
+    tree, lines, counts = ast.parse(source), source.splitlines(), Counter[tuple[str, str, str]]()
     for owner, field, index, node, function in list(_places(tree)):
         for new in _changed(node):
             change = f"{ast.unparse(node)} → {'nothing' if _is_never(new) else ast.unparse(new)}"
             line = lines[node.lineno - 1].strip()
-            seen[function, line, change] += 1
-            again = seen[function, line, change]
-            mutant = Mutant(function, line, change if again == 1 else f"{change} ({again})", node.lineno)
+            counts[function, line, change] += 1
+            count = counts[function, line, change]
+            mutant = Mutant(function, line, change if count == 1 else f"{change} ({count})", node.lineno)
             _put(owner, field, index, ast.fix_missing_locations(ast.copy_location(new, node)))
             yield mutant, tree
             _put(owner, field, index, node)
@@ -79,7 +79,7 @@ def _put(owner: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
 
 
 def _places(owner: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str, int | None, ast.AST, str]]:
-    """All nodes of functions in reading order, where each hangs, and the function that it is in."""
+    """All nodes of functions in source order as (parent, field, index, node, function)."""
     for field, value in ast.iter_fields(owner):
         if field in ("decorator_list", "annotation", "returns", "args") and not isinstance(owner, ast.Call):
             continue
@@ -92,20 +92,20 @@ def _places(owner: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str, 
 
 
 def _is_left_out(owner: ast.AST, node: ast.AST) -> bool:
-    """Constants of modules and classes, documentation, sentences, and what only tells a type checker."""
+    """Not mutated: module and class level, docstrings, f-strings, imports, assertions, ``strict`` of zip."""
     if isinstance(owner, (ast.Module, ast.ClassDef)):
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
     if isinstance(node, ast.Raise) and ast.unparse(node) == "raise NotImplementedError":
         return True
-    if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: a check of the program itself
+    if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: only an internal check
         return True
     return isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert))
 
 
 def _changed(node: ast.AST) -> Iterator[ast.AST]:
-    """What a node may become."""
+    """Replacements of a node."""
     match node:
         case ast.Compare():
             for k, op in enumerate(node.ops):
@@ -142,5 +142,5 @@ def _changed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _never(node: ast.stmt) -> ast.stmt:
-    """A statement that is there but not done: so the function keeps its variables."""
+    """Disable a statement, but keep it in the tree so that the function has the same local variables."""
     return ast.If(ast.Constant(False), [node], [])

@@ -1,9 +1,9 @@
-"""A plugin of pytest: which tests come to which lines, and how long each takes.
+"""Pytest plugin that records the lines reached by each test, and the duration of each test.
 
     coverage run -m pytest -p tests.mutants.reach …
 
-Contexts of coverage are the ids of tests, also in the processes that a test starts. ``seconds-*.json`` beside
-the data of coverage have the time of each test.
+Coverage contexts are test ids, also in subprocesses of a test. Durations are written to ``seconds-*.json`` in
+the folder of the coverage data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tests a module's mutants: tests are collected once, and each mutant is tried in a fork of that process.
+"""Tests the mutants of a module: tests are collected once, and each mutant is tested in a fork.
 
-A mutant is put into the functions that are loaded already, so nothing is imported or compiled again. Quick
-tests run first, and before them those that killed mutants of the same function. Limits count processor time,
-so a busy machine decides nothing.
+A mutant replaces the code of the loaded functions, so nothing is imported or compiled again. Tests that
+killed mutants of the same function run first, then the others from fast to slow. Time limits count processor
+time, so that results do not depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "ranksieve"
-EXAMPLES = 30  # of each property
+EXAMPLES = 30  # per property test
 KILLED, TIMED_OUT, SURVIVED = "killed", "timed out", "survived"
-NOT_TRIED, REFUSED = "not tried", 3  # the exit code of a child that could not put the mutant in
+NOT_TRIED, REFUSED = "not tried", 3  # exit code of a child that could not insert the mutant
 OPTIONS = ["-s", "--assert=plain", "-oaddopts=", "-pno:cacheprovider", "-pno:terminal", "-pno:xdist"]
-if os.environ.get("NUMBA_DISABLE_JIT"):  # compiled arithmetic does not warn
+if os.environ.get("NUMBA_DISABLE_JIT"):  # only the interpreted kernels warn
     OPTIONS.append("-Wignore::RuntimeWarning")
 
 
 def with_runner(module: str, tests: list[str], use: Callable[[Runner], None]) -> None:
-    """Collect the tests of a module, and use their runner."""
+    """Collect the tests of a module and call ``use`` with their runner."""
     runner = Runner(SOURCE / module, use)
     code = pytest.main([*OPTIONS, *(str(ROOT / test) for test in tests)], plugins=[runner])
     if runner.seconds is None or code != 0:
@@ -40,24 +40,24 @@ def with_runner(module: str, tests: list[str], use: Callable[[Runner], None]) ->
 
 
 class Runner:
-    """A plugin that takes the place of pytest's loop over the tests."""
+    """Pytest plugin that replaces the loop over the tests."""
 
     def __init__(self, path: Path, use: Callable[[Runner], None]) -> None:
         self.path, self.use, self.seconds, self.failed = path, use, None, False
         self.killers: dict[str, list[pytest.Item]] = {}
 
     def pytest_collection(self) -> None:
-        """One failing example is enough: none is made smaller."""
+        """Run hypothesis without shrinking."""
         phases = [Phase.explicit, Phase.generate]
         settings.register_profile("mutants", derandomize=True, database=None, deadline=None, phases=phases)
         settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Few examples: what they miss is listed as a survivor, so this can only be too strict."""
+        """Reduce the number of examples: this can only add survivors."""
         for function in {item.function for item in items}:
-            if (own := getattr(function, "_hypothesis_internal_use_settings", None)) is not None:
-                few = settings(own, max_examples=min(own.max_examples, EXAMPLES))
-                function._hypothesis_internal_use_settings = few
+            if (current := getattr(function, "_hypothesis_internal_use_settings", None)) is not None:
+                reduced = settings(current, max_examples=min(current.max_examples, EXAMPLES))
+                function._hypothesis_internal_use_settings = reduced
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.failed |= report.failed
@@ -66,19 +66,21 @@ class Runner:
     def pytest_runtestloop(self, session: Any) -> bool:
         costs = {item: self._seconds(item, following) for item, following in _in_turn(session.items)}
         if self.failed:
-            raise pytest.UsageError("a test fails without any change")
+            raise pytest.UsageError("a test fails on the unchanged source")
         self.items, self.costs = sorted(costs, key=lambda item: costs[item]), costs
         self.seconds = sum(costs.values())
-        known = gc.get_objects()
-        self.functions = [f for f in known if isinstance(f, FunctionType) and self._is_of_module(f.__code__)]
-        for f in known:
+        objects = gc.get_objects()
+        self.functions = [
+            f for f in objects if isinstance(f, FunctionType) and self._is_of_module(f.__code__)
+        ]
+        for f in objects:
             if isinstance(f, functools._lru_cache_wrapper):
                 f.cache_clear()
         self.use(self)
         return True
 
     def fate(self, function: str, tree: ast.Module) -> str:
-        """What becomes of a mutant of a function."""
+        """Test a mutant of a function: killed, timed out, survived or not tried."""
         first = self.killers.setdefault(function, [])
         order = [*first, *(item for item in self.items if item not in first)]
         read, write = os.pipe()
@@ -103,19 +105,21 @@ class Runner:
         return TIMED_OUT if os.WIFSIGNALED(status) and os.WTERMSIG(status) in timers else KILLED
 
     def _try(self, tree: ast.Module, order: list[pytest.Item], write: int) -> None:
-        """In the child: exit code 0 if all tests pass. Tells which one it has come to."""
+        """In the child: exit with 0 if all tests pass; writes the number of each test before it runs."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         try:
             self._change(tree)
-        except ValueError:  # without super() a method has other variables
+        except ValueError:  # a mutant without super() has other free variables
             os._exit(REFUSED)
         for number, (item, following) in enumerate(_in_turn(order)):
             os.write(write, f"{number} ".encode())
             limit = 2.0 + 10.0 * self.costs[item]
             signal.setitimer(signal.ITIMER_PROF, limit)
-            signal.setitimer(signal.ITIMER_REAL, 60.0 * limit)  # of one that waits for ever
+            signal.setitimer(
+                signal.ITIMER_REAL, 60.0 * limit
+            )  # for a test that hangs without using the processor
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:
                 os._exit(1)
@@ -137,7 +141,7 @@ class Runner:
 
 
 def _in_turn(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
-    """Each test with the one that follows."""
+    """Each test with the next one."""
     return zip(items, [*items[1:], None], strict=True)
 
 
@@ -146,7 +150,7 @@ def _place(code: CodeType) -> tuple[str, int]:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A code object and all within it."""
+    """A code object and all nested ones."""
     yield code
     for part in code.co_consts:
         if isinstance(part, CodeType):

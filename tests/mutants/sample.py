@@ -1,13 +1,13 @@
-"""A fixed sample of mutants of the whole package, and which tests kill them.
+"""A fixed sample of mutants of the whole package, and the tests that kill them.
 
-    python -m tests.mutants.sample reach FOLDER     # once: which tests come to which lines
+    python -m tests.mutants.sample reach FOLDER     # once: record the tests that reach each line
     python -m tests.mutants.sample run FOLDER [--n 400] [--seed 0] [--share 0/2] > FILE.csv
 
-Each mutant meets the tests that come to its line, first those of `make test`, then those that only `make
-test-full` runs; of each tier quick ones first and one case per test before further ones, for at most
-``SECONDS`` of processor time. A row has the mutant and its fate: "quick" or "full" for the tier that killed
-it, and the test that did. Kernels are left out: coverage does not see compiled lines, and tests.mutants tries
-all of their mutants.
+Each mutant is tested with the tests that reach its line, first those of `make test`, then those that only
+`make test-full` runs; in each tier fast tests first, and one case of each test before further cases, for at
+most ``SECONDS`` of processor time. A row has the mutant, its fate ("quick" or "full" for the tier that killed
+it) and the test that killed it. Kernels are excluded: coverage does not see compiled lines, and tests.mutants
+tries all of their mutants.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ NOT_FULL = "not letor and not gpu"
 FIELDS = ("module", "function", "line", "change", "tests", "fate", "killer")
 
 
-# --- Which tests come to which lines -------------------------------------------------------------------
+# --- The tests that reach each line --------------------------------------------------------------------
 
 
 def record(folder: Path) -> None:
-    """Run all tests with coverage, and keep module → line → tests (here, in another process)."""
+    """Run all tests with coverage; store module → line → (tests in process, tests in subprocesses)."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [
         "-m",
@@ -66,14 +66,14 @@ def gather(folder: Path) -> None:
         data = CoverageData(str(file))
         try:
             data.read()
-        except CoverageException:  # of a process that was killed
+        except CoverageException:  # from a killed process
             continue
-        named = data.measured_contexts() - {""}
+        contexts = data.measured_contexts() - {""}
         for path in data.measured_files():
             module = path.rpartition("src/ranksieve/")[2]
             lines = reach.setdefault(module, defaultdict(lambda: (set(), set())))
             for line, tests in data.contexts_by_lineno(path).items():
-                lines[line][len(named) == 1].update(set(tests) & named)
+                lines[line][len(contexts) == 1].update(set(tests) & contexts)
     plain = {module: dict(lines) for module, lines in reach.items()}
     (folder / "reach.pickle").write_bytes(pickle.dumps(plain))
 
@@ -82,7 +82,7 @@ def gather(folder: Path) -> None:
 
 
 def draw(n: int, seed: int) -> list[tuple[str, Mutant]]:
-    """The same ``n`` mutants for the same source, in the order of modules."""
+    """``n`` random mutants, sorted by module; the same ones for the same source."""
     names = (path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.rglob("*.py")))
     modules = [name for name in names if not name.startswith(LEFT_OUT)]
     every = [(name, mutant) for name in modules for mutant, _ in mutants_of((SOURCE / name).read_text())]
@@ -90,7 +90,7 @@ def draw(n: int, seed: int) -> list[tuple[str, Mutant]]:
 
 
 def first_line(source: str, number: int) -> int:
-    """The line on which the statement of a line begins: the one that coverage knows."""
+    """The first line of the statement that contains a line; coverage records statements by it."""
     start = number
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.stmt):
@@ -102,12 +102,12 @@ def first_line(source: str, number: int) -> int:
 
 
 class Tests(Runner):
-    """Tries mutants of any module on the tests that come to their lines."""
+    """Tests mutants of any module with the tests that reach their lines."""
 
     def __init__(self, folder: Path, mutants: list[tuple[str, Mutant]], rows: Any) -> None:
         self.folder, self.mutants, self.rows, self.failed, self.killers = folder, mutants, rows, False, {}
         self.seconds: Any = None
-        self.cost: dict[str, float] = {}  # of the dearest case of each test
+        self.cost: dict[str, float] = {}  # of the slowest case of each test
         for file in folder.glob("seconds-*.json"):
             for one, cost in json.loads(file.read_text()).items():
                 name = one.partition("[")[0]
@@ -136,33 +136,33 @@ class Tests(Runner):
         fate, killer = self._in_tiers(here, lambda ids: self._forked(mutant, tree, ids))
         if fate == SURVIVED and elsewhere - here:
             fate, killer = self._in_tiers(elsewhere - here, lambda ids: self._on_disk(module, tree, ids))
-        known = here | elsewhere
-        reached = fate if known else "not reached"
-        self.rows.writerow([module, *mutant.key, len(known), reached, killer])
+        reaching = here | elsewhere
+        reached = fate if reaching else "not reached"
+        self.rows.writerow([module, *mutant.key, len(reaching), reached, killer])
         sys.stdout.flush()
 
     def _in_tiers(self, ids: set[str], attempt: Any) -> tuple[str, str]:
-        functions = {one.partition("[")[0] for one in ids}  # cases may have got other names since
+        functions = {one.partition("[")[0] for one in ids}  # ids of cases may have changed since
         present = [one for one in self.by_id if one.partition("[")[0] in functions]
         marked = [one for one in present if self.by_id[one].get_closest_marker("full")]
-        for tier, chosen in (("quick", set(present) - set(marked)), ("full", set(marked))):
-            killer = attempt(self._ordered(chosen))
+        for tier, tests in (("quick", set(present) - set(marked)), ("full", set(marked))):
+            killer = attempt(self._ordered(tests))
             if killer:
                 return tier, killer
         return SURVIVED, ""
 
     def _ordered(self, ids: set[str]) -> list[str]:
-        """Quick ones first, one case per test before further ones, within the time."""
-        seen: Counter[str] = Counter()
+        """Fast tests first, one case of each test before further cases, within the time limit."""
+        counts: Counter[str] = Counter()
         turns = []
         for one in sorted(ids, key=self._cost):
             name = one.partition("[")[0]
-            turns.append((seen[name], self._cost(one), one))
-            seen[name] += 1
-        left, chosen = SECONDS, []
+            turns.append((counts[name], self._cost(one), one))
+            counts[name] += 1
+        seconds_left, chosen = SECONDS, []
         for _, cost, one in sorted(turns):
-            left -= cost
-            if left < 0 and chosen:
+            seconds_left -= cost
+            if seconds_left < 0 and chosen:
                 break
             chosen.append(one)
         return sorted(chosen, key=self._cost)
@@ -175,8 +175,10 @@ class Tests(Runner):
             return ""
         self.items = [self.by_id[one] for one in ids]
         self.costs = {item: self._cost(item.nodeid) for item in self.items}
-        known = gc.get_objects()
-        self.functions = [f for f in known if isinstance(f, FunctionType) and self._is_of_module(f.__code__)]
+        objects = gc.get_objects()
+        self.functions = [
+            f for f in objects if isinstance(f, FunctionType) and self._is_of_module(f.__code__)
+        ]
         self.killers.clear()
         fate = self.fate(mutant.function, tree)
         if fate in (KILLED, TIMED_OUT):
@@ -184,7 +186,7 @@ class Tests(Runner):
         return ""
 
     def _on_disk(self, module: str, tree: ast.Module, ids: list[str]) -> str:
-        """For tests that start processes: the source itself is changed meanwhile."""
+        """For tests that start processes: changes the source file temporarily."""
         if not ids:
             return ""
         path, source = SOURCE / module, (SOURCE / module).read_text()
