@@ -69,11 +69,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _list_of(known: Sequence[str] | dict[str, Measure]) -> Callable[[str], list[str]]:
+def _list_of(choices: Sequence[str] | dict[str, Measure]) -> Callable[[str], list[str]]:
     def parse(text: str) -> list[str]:
         names = text.split(",")
-        if unknown := sorted(set(names) - set(known)):
-            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+        if unknown := sorted(set(names) - set(choices)):
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; known: {', '.join(choices)}")
         return names
 
     return parse
@@ -138,7 +138,7 @@ def _last_line(text: str) -> str:
 
 
 def pool_runs(runs: Sequence[Sequence[Row]]) -> list[Row]:
-    """Merge the rows of several processes: summaries of their medians."""
+    """Merge the rows of several processes into summaries of their medians."""
     rows = []
     for row in runs[0]:
         values = [

@@ -239,8 +239,8 @@ def machine() -> dict[str, Any]:
 def table(results: dict[str, Any]) -> str:
     """The table of docs/gpu.md."""
     lines = [
-        "| data | pairs | value and gradient | of reading X twice | path, 50 points to 10⁻⁴ | first path | "
-        "memory | gap, in float64 |",
+        "| data | pairs | value and gradient | ÷ reading X twice | path, 50 points to 10⁻⁴ | first path | "
+        "memory | float64 gap |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]  # fmt: skip
     for name, row in results["sizes"].items():
@@ -252,10 +252,10 @@ def table(results: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        "| data in memory | documents | GPU, with moving | processor |",
+        "| data in memory | documents | GPU, with transfer | CPU |",
         "| --- | --- | --- | --- |",
     ]
-    rows = [*results.get("letor", {}).items(), *(("drawn", row) for row in results["crossover"].values())]
+    rows = [*results.get("letor", {}).items(), *(("synthetic", row) for row in results["crossover"].values())]
     for name, row in rows:
         lines.append(f"| {name} | {row['documents']:,} | {row['gpu_s']:.3f} s | {row['processor_s']:.3f} s |")
     if fits := results.get("flagship"):

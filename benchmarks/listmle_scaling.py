@@ -44,12 +44,12 @@ def exponent(times: list[float]) -> float:
 
 
 def main() -> None:
-    few = {n: measure(n, 5) for n in SIZES}
-    many = {n: measure(n, 100_000) for n in SIZES}
+    five_levels = {n: measure(n, 5) for n in SIZES}
+    many_levels = {n: measure(n, 100_000) for n in SIZES}
     result: dict[str, object] = {
         "data": f"synthetic, {DOCS_PER_QUERY} documents a query, {N_FEATURES} features"
     }
-    for name, times in (("5_levels", few), ("a_level_a_document", many)):
+    for name, times in (("5_levels", five_levels), ("a_level_a_document", many_levels)):
         for part, column in (("loss", 0), ("objective", 1)):
             best = [times[n][column] for n in SIZES]
             for n, t in zip(SIZES, best, strict=True):

@@ -30,20 +30,20 @@ def solve_all(train: Dataset, point: int) -> list[dict[str, Any]]:
     alpha = float(sparse_path(train).alphas[point])
     objective = make_objective(train)
     problem = Problem(objective, L1(alpha))
-    newton = timed("proximal Newton", lambda: ProxNewton(TOL).solve(problem))
+    newton = timed_solve("proximal Newton", lambda: ProxNewton(TOL).solve(problem))
     radius = float(np.abs(newton["w"]).sum())
     loss = newton["objective"] - alpha * radius
-    rows = [newton, timed("FISTA", lambda: Fista(TOL).solve(problem))]
+    rows = [newton, timed_solve("FISTA", lambda: Fista(TOL).solve(problem))]
     ball = Problem(objective, L1Ball(radius))
     for variant in VARIANTS:
         solver = FrankWolfe(TOL * loss, 20_000, variant)
-        row = timed(f"Frank–Wolfe, {variant}", partial(solver.solve, ball))
+        row = timed_solve(f"Frank–Wolfe, {variant}", partial(solver.solve, ball))
         row["objective"] += alpha * float(np.abs(row["w"]).sum())
         rows.append(row)
     return [{"alpha": alpha, "radius": radius, **{k: v for k, v in row.items() if k != "w"}} for row in rows]
 
 
-def timed(name: str, solve: Callable[[], Any]) -> dict[str, Any]:
+def timed_solve(name: str, solve: Callable[[], Any]) -> dict[str, Any]:
     start = time.perf_counter()
     result = solve()
     seconds = time.perf_counter() - start

@@ -231,15 +231,15 @@ class DifferenceSizes:
         return sum(size > MEDIUM_DIFFERENCE for size in self.values)
 
 
-def difference_sizes(of: Sequence[Comparison]) -> DifferenceSizes:
+def difference_sizes(group: Sequence[Comparison]) -> DifferenceSizes:
     # Published numbers have four digits: rounding makes a difference of 0.003 count as small.
-    return DifferenceSizes([round(abs(c.difference), 6) for c in of if c.comparable])
+    return DifferenceSizes([round(abs(c.difference), 6) for c in group if c.comparable])
 
 
-def largest(of: Sequence[Comparison], kind: str, most: int) -> list[list[Comparison]]:
+def largest(items: Sequence[Comparison], kind: str, most: int) -> list[list[Comparison]]:
     """The ``most`` largest differences of a kind; the same number in several tables is one group."""
     groups: dict[tuple[str, str, float, float], list[Comparison]] = {}
-    for comparison in of:
+    for comparison in items:
         if comparison.kind == kind and comparison.comparable:
             number = comparison.published
             groups.setdefault((number.method, number.metric, number.value, comparison.our_value), []).append(

@@ -25,13 +25,13 @@ SIZES = {"5 MB": 5_000_000, "28 MB": 28_000_000}
 
 def reading(run: Run) -> Iterator[Row]:
     small, large = text_file(100_000), text_file(SIZES[run.data])
-    ours = run.competitor.name == RANKSIEVE
-    read, size = (read_letor, bytes_of_dataset) if ours else (scikit_learn, bytes_of_svmlight)
+    is_ranksieve = run.competitor.name == RANKSIEVE
+    read, size = (read_letor, bytes_of_dataset) if is_ranksieve else (scikit_learn, bytes_of_svmlight)
     read(small)  # compile
     before = peak_megabytes()
     arrays = size(read(large)) / 2**20
     peak = peak_megabytes() - before
-    if ours:
+    if is_ranksieve:
         check_equal(small)
     megabytes = large.stat().st_size / 1e6
     yield row(
@@ -88,8 +88,8 @@ def bytes_of_svmlight(result: Any) -> int:
 
 def check_equal(path: Path) -> None:
     """Raise an error unless both readers give the same numbers."""
-    ours, (X, y, qid) = read_letor(path), scikit_learn(path)
-    same = np.array_equal(ours.X, X.toarray()) and np.array_equal(ours.y, y) and np.array_equal(ours.qid, qid)
+    data, (X, y, qid) = read_letor(path), scikit_learn(path)
+    same = np.array_equal(data.X, X.toarray()) and np.array_equal(data.y, y) and np.array_equal(data.qid, qid)
     if not same:
         raise ValueError(f"{path}: the two readers give different numbers")
 

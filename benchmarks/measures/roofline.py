@@ -33,7 +33,7 @@ def roofline(run: Run) -> Iterator[Row]:
     with count_work() as counts:
         sparse_path(data)
     times = timings(lambda: sparse_path(data), run.repeats, run.budget)
-    rates = measured_rates(data)
+    rates = machine_rates(data)
     parts = {
         "reading": 8.0 * data.n_docs * counts["columns read"] / rates["bytes"],
         "multiplying": float(data.n_docs * counts["hessian cells"]) / rates["flops"],
@@ -79,7 +79,7 @@ def count_work() -> Iterator[Counter[str]]:
             setattr(LocalObjective, name, original)
 
 
-def measured_rates(data: Dataset) -> dict[str, float]:
+def machine_rates(data: Dataset) -> dict[str, float]:
     """Bytes read, floating-point operations and sorted numbers per second, with all threads."""
     n = available_threads()
     rng = np.random.default_rng(0)

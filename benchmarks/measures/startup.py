@@ -20,10 +20,10 @@ COMMAND = (sys.executable, "-c", "from ranksieve.cli import main; main()")
 
 
 def startup(run: Run) -> Iterator[Row]:
-    ours = run.competitor.name == RANKSIEVE
-    code = "from ranksieve import SparseRanker" if ours else f"import {run.competitor.module}"
+    is_ranksieve = run.competitor.name == RANKSIEVE
+    code = "from ranksieve import SparseRanker" if is_ranksieve else f"import {run.competitor.module}"
     yield row("import, ready to fit", "s", seconds(lambda: call(sys.executable, "-c", code), run.repeats))
-    if not ours:
+    if not is_ranksieve:
         return
     code = "import ranksieve"  # imports other modules lazily
     yield row(code, "s", seconds(lambda: call(sys.executable, "-c", code), run.repeats))

@@ -28,15 +28,15 @@ READING, BY_REPR = "reading it back", "the same by Python's repr"
 def writing(run: Run) -> Iterator[Row]:
     data, path = rows_of(run.data, FULL_ROWS if run.full else QUICK_ROWS), OUT / "data" / "writing.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
-    ours = run.competitor.name == RANKSIEVE
-    write = write_letor if ours else scikit_learn
+    is_ranksieve = run.competitor.name == RANKSIEVE
+    write = write_letor if is_ranksieve else scikit_learn
     timings_of = partial(timings, repeats=run.repeats, budget=run.budget)
     write(data.select_rows(np.arange(100)), path)  # compile
     times = timings_of(lambda: write(data, path))
     megabytes = path.stat().st_size / 1e6
     yield row("writing LETOR text", "s", times, documents=data.n_docs, megabytes=megabytes)
     yield row("size of the text", "MB", [megabytes])
-    if ours:
+    if is_ranksieve:
         check_equal(data, path)
         yield row(READING, "s", timings_of(lambda: read_letor(path, dtype=data.X.dtype)))
         yield row(BY_REPR, "s", timings_of(lambda: by_repr(data, path)))

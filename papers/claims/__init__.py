@@ -63,11 +63,11 @@ def _row(verdict: Verdict) -> tuple[Cell, ...]:
 
 def claims_by_paper(results: Reproduction) -> ResultTable:
     """Table of the number of comparisons, the number that hold, and the failed claims of each paper."""
-    every = all_verdicts(results)
+    every_verdict = all_verdicts(results)
     answers = (YES, NOT_SIGNIFICANT, NO)
     rows = []
-    for paper in dict.fromkeys(verdict.paper for verdict in every):
-        of_paper = [verdict for verdict in every if verdict.paper == paper]
+    for paper in dict.fromkeys(verdict.paper for verdict in every_verdict):
+        of_paper = [verdict for verdict in every_verdict if verdict.paper == paper]
         counts = Counter(verdict.holds for verdict in of_paper)
         tally = [count_cell(len(of_paper)), *(count_cell(counts[answer]) for answer in answers)]
         rows.append((text_cell(paper), *tally, text_cell(_failed_claims(of_paper))))

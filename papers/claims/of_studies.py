@@ -205,9 +205,10 @@ def some_size_beats_all(results: PaperResults) -> Finding | None:
     if not rows or len({tuple(row["K"]) for row in rows}) > 1 or len(rows[0]["K"]) < 2:
         return None
     size, fewer = listmle.best_size(rows)
-    every = [row["variants"][-1] for row in rows]
-    difference, p = compare_outcomes(fewer, every)
-    text = f"K = {size}: {means(fewer)[METRIC]:.4f}, all: {means(every)[METRIC]:.4f}, p = {min(p, 1 - p):.2g}"
+    all_features = [row["variants"][-1] for row in rows]
+    difference, p = compare_outcomes(fewer, all_features)
+    values = f"K = {size}: {means(fewer)[METRIC]:.4f}, all: {means(all_features)[METRIC]:.4f}"
+    text = f"{values}, p = {min(p, 1 - p):.2g}"
     return Finding(text, holds_by_difference(difference, p))
 
 

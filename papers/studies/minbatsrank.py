@@ -133,7 +133,7 @@ def _verdict(rows: Sequence[Entry]) -> str:
     if p < SIGNIFICANCE_LEVEL:
         return f"{text}): better, as in figure 2 of the paper."
     verdict = "worse" if p_worse < SIGNIFICANCE_LEVEL else "not better"
-    return f"{text}; for worse: {p_worse:.2g}): {verdict}, unlike figure 2 of the paper."
+    return f"{text}; p = {p_worse:.2g} for worse): {verdict}, unlike figure 2 of the paper."
 
 
 def seed_means(rows: Sequence[Entry], name: str) -> list[dict[str, Any]]:

@@ -32,15 +32,15 @@ PAPER = "NonconvexRankSVM"
 
 def map_table(results: PaperResults) -> ResultTable | None:
     """Table V: MAP."""
-    return _against_best(results, "map", "V")
+    return _compare_with_best(results, "map", "V")
 
 
 def ndcg_table(results: PaperResults) -> ResultTable | None:
     """Table VI: NDCG@10 of the models selected by MAP."""
-    return _against_best(results, "ndcg@10", "VI")
+    return _compare_with_best(results, "ndcg@10", "VI")
 
 
-def _against_best(results: PaperResults, metric: str, table: str) -> ResultTable | None:
+def _compare_with_best(results: PaperResults, metric: str, table: str) -> ResultTable | None:
     outcomes_by_method = map_outcomes(results)
     if len(outcomes_by_method) < 2:
         return None

@@ -71,7 +71,7 @@ def fsmrank_generalisation(
 
 
 def listmle_iterations(lipschitz: float, optimum: FloatArray, tol: float) -> float:
-    """Theorem 2(d) of Sparse CS-ListMLE: from w = 0 it needs at most L‖w*‖²/(2ε) iterations to within ε.
+    """Theorem 2(d) of Sparse CS-ListMLE: at most L‖w*‖²/(2ε) iterations from w = 0 to an accuracy of ε.
 
     L is the largest constant that the line search may accept. It doubles from L0/2⁸, where L0 is the bound of
     Theorem 1, so it tries L0 itself, where the test always holds.
