@@ -78,7 +78,7 @@ FILES = {
         rs.read_model,
         json.dumps(changed((*TREE, "split_type"), 1)).encode(),
         None,
-        "categories",
+        "categorical",
     ),
     "long cost": (
         rs.io.read_costs,
@@ -204,7 +204,7 @@ def test_duplicate_column_names(tmp_path):
     assert rs.read_dataset(path).feature_names == ("a",)
 
 
-@pytest.mark.parametrize(("name", "word"), [("bbbb", "sound"), ("text", "UTF-8")])
+@pytest.mark.parametrize(("name", "word"), [("bbbb", "valid parquet file"), ("text", "UTF-8")])
 def test_parquet_whose_text_is_not_utf8(name, word, tmp_path):
     texts = pa.array(["text", "text"])
     path = parquet(tmp_path / "d.parquet", names=("qid", "label", "a", "bbbb"), bbbb=texts)
