@@ -29,7 +29,8 @@ class Source:
 
 
 def _letor(name: str) -> Source:
-    return Source(tuple(f"{name}/Fold{k}/test.txt" for k in range(1, 6)), "letor")  # each query is tested once
+    """The test files of all folds, which contain each query once."""
+    return Source(tuple(f"{name}/Fold{k}/test.txt" for k in range(1, 6)), "letor")
 
 
 def _parquet(name: str, *parts: str) -> Source:
