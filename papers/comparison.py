@@ -134,7 +134,7 @@ OTHER_PROFILES = {data_set: (profile,) for (_, data_set), profile in CLOSEST_PRO
 
 
 @dataclass(frozen=True)
-class Comparison:
+class NumberComparison:
     """A published number and our value; a missing value, or spread over seeds, is NaN."""
 
     published: PublishedNumber
@@ -187,7 +187,7 @@ class Agreement:
 
 
 @lru_cache(maxsize=8)
-def comparisons(results: PaperResults) -> tuple[Comparison, ...]:
+def comparisons(results: PaperResults) -> tuple[NumberComparison, ...]:
     """All published numbers on the data set for methods in the results."""
     numbers = (number for number in published_numbers() if number.data_set == results.name)
     return tuple(comparison for number in numbers if (comparison := _compare(results, number)) is not None)
@@ -231,14 +231,14 @@ class DifferenceSizes:
         return sum(size > MEDIUM_DIFFERENCE for size in self.values)
 
 
-def difference_sizes(group: Sequence[Comparison]) -> DifferenceSizes:
+def difference_sizes(group: Sequence[NumberComparison]) -> DifferenceSizes:
     # Published numbers have four digits: rounding makes a difference of 0.003 count as small.
     return DifferenceSizes([round(abs(c.difference), 6) for c in group if c.comparable])
 
 
-def largest(items: Sequence[Comparison], kind: str, most: int) -> list[list[Comparison]]:
+def largest(items: Sequence[NumberComparison], kind: str, most: int) -> list[list[NumberComparison]]:
     """The ``most`` largest differences of a kind; the same number in several tables is one group."""
-    groups: dict[tuple[str, str, float, float], list[Comparison]] = {}
+    groups: dict[tuple[str, str, float, float], list[NumberComparison]] = {}
     for comparison in items:
         if comparison.kind == kind and comparison.comparable:
             number = comparison.published
@@ -269,7 +269,7 @@ def value_under(result: SelectionResult, metric: str, protocol: PaperProtocol) -
     return result.other_profiles.get(protocol.profile.name, {}).get(metric, math.nan)
 
 
-def _compare(results: PaperResults, number: PublishedNumber) -> Comparison | None:
+def _compare(results: PaperResults, number: PublishedNumber) -> NumberComparison | None:
     protocol = protocol_of(number.paper, number.data_set, number.method)
     result = results.result_for(number.method, protocol.select)
     if result is None:
@@ -277,11 +277,11 @@ def _compare(results: PaperResults, number: PublishedNumber) -> Comparison | Non
     if not number.against:
         name = protocol.sparsity if number.metric == "sparsity" else number.metric
         spread = result.spread().get(name, math.nan) if protocol.profile is None else math.nan
-        return Comparison(number, protocol, value_under(result, number.metric, protocol), spread)
+        return NumberComparison(number, protocol, value_under(result, number.metric, protocol), spread)
     select = protocol_of(number.paper, number.data_set, number.against).select
     other = results.result_for(number.against, select)
     if other is None:
         return None
-    return Comparison(
+    return NumberComparison(
         number, protocol, paired_t(result.pooled(number.metric), other.pooled(number.metric), "greater")
     )

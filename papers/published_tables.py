@@ -17,7 +17,7 @@ from papers.comparison import (
     PAPERS,
     SMALL_DIFFERENCE,
     SPARSITY,
-    Comparison,
+    NumberComparison,
     PaperProtocol,
     agreement,
     comparisons,
@@ -110,7 +110,7 @@ def difference_table(results: PaperResults, baseline: str) -> ResultTable:
 
 def papers_table(results: Reproduction) -> ResultTable:
     """Table of the agreement with each paper in NDCG and MAP, over all data sets."""
-    groups: dict[tuple[str, str], list[Comparison]] = {}
+    groups: dict[tuple[str, str], list[NumberComparison]] = {}
     for data_set in results.data_sets.values():
         for comparison in comparisons(data_set):
             number = comparison.published
@@ -135,7 +135,7 @@ def _sorted_keys(groups: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(groups, key=lambda key: (papers.index(key[0]), origins.index(key[1])))
 
 
-def _paper_row(paper: str, origin: str, group: Sequence[Comparison]) -> tuple[Cell, ...]:
+def _paper_row(paper: str, origin: str, group: Sequence[NumberComparison]) -> tuple[Cell, ...]:
     sizes = difference_sizes(group)
     counts = (len(group), len(sizes.values), sizes.n_small, sizes.n_medium, sizes.n_large)
     median = number_cell(float(np.median(sizes.values)) if sizes.values else math.nan)

@@ -46,9 +46,9 @@ class Compiler:
     """
 
     def __init__(self, source):
-        self.found, self.place = tokens(source), 0
+        self.tokens, self.place = tokens(source), 0
         self.statements = []
-        while self.place < len(self.found):
+        while self.place < len(self.tokens):
             self.statements.append(self.statement())
 
     def run(self, document):
@@ -61,13 +61,13 @@ class Compiler:
         raise NotPainless("no return")
 
     def peek(self):
-        return self.found[self.place][1] if self.place < len(self.found) else None
+        return self.tokens[self.place][1] if self.place < len(self.tokens) else None
 
     def take(self, *expected):
         if self.peek() is None or (expected and self.peek() not in expected):
             raise NotPainless(f"expected {expected}, got {self.peek()!r}")
         self.place += 1
-        return self.found[self.place - 1]
+        return self.tokens[self.place - 1]
 
     def statement(self):
         _, name = self.take()

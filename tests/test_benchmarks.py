@@ -59,8 +59,8 @@ def own_results(monkeypatch, tmp_path):
 
 def rows_of(measure, competitor, data="tiny"):
     named = {"data": data, "competitor": competitor, "versions": {competitor: "1"}, "how": "quick"}
-    told = {**named, "processor": harness.machine()["processor"]}
-    return [{**row, **told} for row in MEASURES[measure].run(Run(data, COMPETITORS[competitor], repeats=1))]
+    shared = {**named, "processor": harness.machine()["processor"]}
+    return [{**row, **shared} for row in MEASURES[measure].run(Run(data, COMPETITORS[competitor], repeats=1))]
 
 
 @pytest.mark.parametrize("name", COMPETITORS)
@@ -103,7 +103,7 @@ def test_a_peer_that_does_not_install_is_skipped_with_a_word(monkeypatch, capsys
 def test_absent_competitors_are_skipped_with_their_word(monkeypatch, capsys, own_results):
     monkeypatch.delenv("RANKSIEVE_LIBLINEAR_RANKSVM", raising=False)
     monkeypatch.setattr(COMPETITORS["skglm"], "module", "no_such_module", raising=False)
-    monkeypatch.setattr(runner, "run_part", lambda *given: [])
+    monkeypatch.setattr(runner, "run_part", lambda *arguments: [])
     runner.measure_all(MEASURES["to_objective"], ["ohsumed"], "quick", again=False)
     words = capsys.readouterr().out
     assert "skipped: skglm: not installed" in words
@@ -212,7 +212,7 @@ def test_results_are_known_for_the_same_version_only(own_results, tiny):
     assert not is_current(kept, "other", RANKSIEVE, "1", "quick")
 
 
-def test_a_part_that_fails_or_takes_too_long_says_so():
+def test_a_part_that_fails_or_takes_too_long_is_reported():
     (failed,) = runner.run_in_child("path", "no-such-data", RANKSIEVE, "quick", 60.0)
     assert failed["skipped"].startswith("failed: KeyError")
     (late,) = runner.run_in_child("path", "no-such-data", RANKSIEVE, "quick", 0.001)
@@ -245,7 +245,7 @@ def test_kept_results_have_the_form_that_the_page_reads():
 def test_the_full_run_includes_every_study(monkeypatch, capsys):
     started = []
     monkeypatch.setattr(runpy, "run_module", lambda name, run_name: started.append(name))
-    monkeypatch.setattr(runner, "measure_all", lambda *given: None)
+    monkeypatch.setattr(runner, "measure_all", lambda *arguments: None)
     monkeypatch.setattr(runner, "write_page", lambda: None)
     runner.main([])
     assert started == []
@@ -292,15 +292,15 @@ def test_papers_bench_runs_studies_and_variants(synthetic_folds, tmp_path, capsy
     how = ["--grid", "fast", "--jobs", "1", "-o", str(tmp_path / "out"), "--profile", "standard"]
     papers_command(["bench", str(tmp_path / "judged.txt"), "--methods", "ranksvm,fsrank-k5", *how])
     assert "judged: test accuracy" in capsys.readouterr().out
-    found = load_results(tmp_path / "out").data_sets["judged"]
-    assert (list(found.methods), list(found.variants)) == (["ranksvm"], ["fsrank-k5"])
-    assert {"single_features", "path", "sizes"} <= set(found.studies[0])
+    results = load_results(tmp_path / "out").data_sets["judged"]
+    assert (list(results.methods), list(results.variants)) == (["ranksvm"], ["fsrank-k5"])
+    assert {"single_features", "path", "sizes"} <= set(results.studies[0])
     with pytest.raises(SystemExit, match="studies"):
         papers_command(["bench", str(tmp_path / "judged.txt"), "--studies", "paht", *how])
 
 
 @pytest.mark.full
-def test_the_results_page_says_what_was_compared(synthetic_folds, tmp_path):
+def test_the_results_page_describes_the_comparison(synthetic_folds, tmp_path):
     folds = dict.fromkeys(("OHSUMED", "MQ2008"), synthetic_folds[:2])
     results = bench(folds, ["ranksvm", "listnet", "fenchelrank"], out=tmp_path, grid="fast", studies=False)
     text = results_page(results)

@@ -58,8 +58,8 @@ def write_pages_of_long_names(data: rs.Dataset, folder: Path) -> None:
     long = rs.Dataset(data.X, data.y, data.qid, [f"{'clicks_in_' * 12}{j}" for j in range(8)])
     ranker = rs.SparseRanker(4, n_alphas=12, cv=3, profile="standard").fit(long)
     write_report(build_content(ranker), folder / "long.html")
-    found = rs.frontier(long, n_alphas=12, cv=3, profile="standard").to_dict()
-    (folder / "frontier.html").write_text(frontier_page(found), encoding="utf-8")
+    content = rs.frontier(long, n_alphas=12, cv=3, profile="standard").to_dict()
+    (folder / "frontier.html").write_text(frontier_page(content), encoding="utf-8")
     rankers = rs.BestSubset().fit_sizes([1, 2, 3], long)
     validation, folds = evaluate_sizes(rankers, long, None)
     model = ranker.to_model()
@@ -200,7 +200,7 @@ def test_slider_moves_by_value_and_by_keyboard(show, name):
     ("name", "label", "first"),
     [("l1", "α", "Strongest penalty."), ("forward", "features", "Fewest features.")],
 )
-def test_explorer_says_what_its_points_go_by(show, name, label, first):
+def test_explorer_shows_the_order_of_its_points(show, name, label, first):
     page = show(name)
     draw_all(page)
     explorer = page.locator(".explorer")
@@ -347,7 +347,7 @@ def test_every_feature_is_drawn_whatever_its_name(show):
     assert {"constructorconstructor", "<b>price</b><b>price</b>"} <= set(names)  # and the whole name as title
 
 
-def test_the_pointer_tells_what_is_under_it(show):
+def test_tooltip_shows_the_point_under_the_pointer(show):
     page = show("results")
     draw_all(page)
     bar = page.locator("#d2-single_features .bars .point").first

@@ -87,23 +87,23 @@ def test_relations():
 
 
 def test_the_table_has_a_row_for_each_verdict(results):
-    found, table = verdicts(results), claims_table(results)
-    assert len(table.rows) == len(found) > 5
-    for row, verdict in zip(table.rows, found, strict=True):
+    verdict_list, table = verdicts(results), claims_table(results)
+    assert len(table.rows) == len(verdict_list) > 5
+    for row, verdict in zip(table.rows, verdict_list, strict=True):
         shown = dict(zip(table.columns, row, strict=True))
         assert [shown[name].text for name in ("paper", "claim", "comparison", "result", "holds")] == list(
             vars(verdict).values()
         )
         assert shown["holds"].bold == (verdict.holds == NO)
-    sparse = next(verdict for verdict in found if "sparsity of" in verdict.comparison)
+    sparse = next(verdict for verdict in verdict_list if "sparsity of" in verdict.comparison)
     assert ", p =" not in sparse.result
 
 
 def test_claims_are_counted_by_paper(every):
-    found, table = all_verdicts(every), claims_by_paper(every)
-    assert sum(row[1].value for row in table.rows) == len(found)
+    verdict_list, table = all_verdicts(every), claims_by_paper(every)
+    assert sum(row[1].value for row in table.rows) == len(verdict_list)
     for paper, total, hold, not_significant, failed, text in table.rows:
-        own = [verdict for verdict in found if verdict.paper == paper.text]
+        own = [verdict for verdict in verdict_list if verdict.paper == paper.text]
         answers = [verdict.holds for verdict in own]
         assert (total.value, hold.value) == (len(own), answers.count(YES))
         assert (not_significant.value, failed.value) == (answers.count(NOT_SIGNIFICANT), answers.count(NO))

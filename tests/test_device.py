@@ -1,4 +1,4 @@
-"""Devices without a GPU: what is said, and that nothing of PyTorch is loaded before it is asked for."""
+"""Devices without a GPU: messages, and that PyTorch is not imported before it is needed."""
 
 from __future__ import annotations
 

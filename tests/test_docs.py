@@ -1,4 +1,4 @@
-"""The code of the README and of docs/ runs, page by page, in an empty folder, and says what is shown."""
+"""The code of the README and of docs/ runs, page by page, in an empty folder, and prints the output shown."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_command_that_is_shown_exists_with_its_options():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_page_of_certificates_says_what_a_method_proves(name):
+def test_the_page_of_certificates_states_the_proof_of_each_method(name):
     """Each method stands in the row of the certificate that its models carry."""
     method, data = METHODS[name], make_ranking(n_queries=12, n_features=6, n_informative=3, random_state=0)
     quick = {"k": 3, "max_features": 3, "n_subsamples": 4, "n_rounds": 2, "n_subsets": 1, "n_trials": 2}
@@ -102,12 +102,12 @@ def test_the_page_of_scale_names_what_works_on_a_cluster():
 
 
 def test_what_is_shown_is_compared():
-    said = "Test NDCG@10: 0.69781, over 60 queries.\n f1   +0.78774   100 %\n"
-    assert is_within("0.6978, over 60", said)
-    assert is_within("queries.\n f1 +0.7877", said)
-    assert not is_within("0.7000, over 60", said)
-    assert not is_within("over 61 queries", said)
-    assert not is_within("f2 +0.78774", said)
+    output = "Test NDCG@10: 0.69781, over 60 queries.\n f1   +0.78774   100 %\n"
+    assert is_within("0.6978, over 60", output)
+    assert is_within("queries.\n f1 +0.7877", output)
+    assert not is_within("0.7000, over 60", output)
+    assert not is_within("over 61 queries", output)
+    assert not is_within("f2 +0.78774", output)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])

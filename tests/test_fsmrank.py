@@ -244,9 +244,9 @@ def test_importance_is_a_weight_on_l1():
 def test_features_of_importance_zero_are_excluded(form, alpha):
     data = data_of()
     X = np.column_stack([data.X, np.full(data.n_docs, 0.1)])
-    given = np.array([1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 0.7])
+    importances = np.array([1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 0.7])
     by_name = FSMRank(alpha, 0.01, form=form).fit(Dataset(X, data.y, data.qid))
-    by_array = FSMRank(alpha, 0.01, form=form, importance=given).fit(Dataset(X, data.y, data.qid))
+    by_array = FSMRank(alpha, 0.01, form=form, importance=importances).fit(Dataset(X, data.y, data.qid))
     assert by_name.importance_[-1] == 0
     assert by_name.coef_[-1] == 0
     assert np.isfinite([by_name.objective_, by_array.objective_, by_name.gap_, by_array.gap_]).all()
@@ -254,10 +254,10 @@ def test_features_of_importance_zero_are_excluded(form, alpha):
     assert np.count_nonzero(by_array.coef_) >= 3
     others = [0, 2, 3, 5, 6]
     block = by_array.similarity_[np.ix_(others, others)]
-    alone = FSMRank(alpha, 0.01, form=form, importance=given[others], similarity=block, **TIGHT).fit(
+    alone = FSMRank(alpha, 0.01, form=form, importance=importances[others], similarity=block, **TIGHT).fit(
         X[:, others], data.y, qid=data.qid
     )
-    tight = FSMRank(alpha, 0.01, form=form, importance=given, **TIGHT).fit(X, data.y, qid=data.qid)
+    tight = FSMRank(alpha, 0.01, form=form, importance=importances, **TIGHT).fit(X, data.y, qid=data.qid)
     assert tight.objective_ == pytest.approx(alone.objective_, rel=1e-6)
 
 

@@ -28,8 +28,8 @@ def results(synthetic_folds, tmp_path_factory):
 @pytest.mark.parametrize("name", ["online", "dense", "rankboost"])
 @pytest.mark.parametrize("select", ["ndcg@10", "map"])
 def test_each_metric_chooses_for_itself(synthetic_folds, results, name, select):
-    found, standard = results.result_for(name, select), []
-    for fold, ours in zip(synthetic_folds, found.folds, strict=True):
+    result, standard = results.result_for(name, select), []
+    for fold, ours in zip(synthetic_folds, result.folds, strict=True):
         best = []
         for seed, draw in enumerate(ours.seed_results):
             drawn = {} if ALL[name].seed is None else {"random_state": seed}
@@ -43,10 +43,10 @@ def test_each_metric_chooses_for_itself(synthetic_folds, results, name, select):
             np.testing.assert_array_equal(draw.test.per_query["map"], expected)
             best.append(evaluate(scores, fold.test, TABLE_METRICS, "standard").mean)
         standard.append({metric: np.mean([one[metric] for one in best]) for metric in TABLE_METRICS})
-    assert found.other_profiles.keys() == {"standard"}
+    assert result.other_profiles.keys() == {"standard"}
     for metric in TABLE_METRICS:
         expected = np.mean([one[metric] for one in standard])
-        assert found.other_profiles["standard"][metric] == pytest.approx(expected)
+        assert result.other_profiles["standard"][metric] == pytest.approx(expected)
 
 
 def test_the_methods_own_metric_chooses_as_in_the_tables(results):

@@ -113,7 +113,7 @@ def test_a_fit_by_pattern_equals_one_by_name_and_can_be_verified(shop):
     ).fit(shop)  # fmt: skip
     np.testing.assert_array_equal(by_pattern.coef_, by_name.coef_)
     model = by_pattern.to_model()
-    assert model.parameters["signs"] == {"bm25_*": 1.0, "bm25_c": -1.0}, "as they were given"
+    assert model.parameters["signs"] == {"bm25_*": 1.0, "bm25_c": -1.0}, "patterns are stored unchanged"
     assert "x[1]" not in model.names
     result = verify(model, shop)
     assert result.holds, result

@@ -235,25 +235,25 @@ def test_convergence_is_distance_to_the_optimum_against_time(shop, styles):
     assert figure["layout"]["xaxis"]["type"] == figure["layout"]["yaxis2"]["type"] == "log"
 
 
-def test_styles_tell_forty_methods_apart():
+def test_styles_of_forty_methods_are_distinct():
     styles = make_styles({f"m{k}": f"M{k}" for k in range(40)})
     assert len({(s.colour, s.dash) for s in styles.values()}) == 40
     assert len({s.colour for s in list(styles.values())[:12]}) == len(PALETTE + MORE_COLOURS) == 12
 
 
 def test_compact_is_strict_json_with_five_digits():
-    given = {1: np.array([1 / 3, np.nan, 2.0]), "b": (np.float64(np.inf), np.int64(3), "x", None, True)}
-    assert compact(given) == {"1": [0.33333, None, 2], "b": [None, 3, "x", None, True]}
+    values = {1: np.array([1 / 3, np.nan, 2.0]), "b": (np.float64(np.inf), np.int64(3), "x", None, True)}
+    assert compact(values) == {"1": [0.33333, None, 2], "b": [None, 3, "x", None, True]}
 
 
 def test_packed_numbers_are_read_back():
-    given = [0.5, -0.25, None, 10.5, 0.0, 1e-7, 100.25, -0.0123, 20000.0]
-    text = pack([*given, None, None])
+    values = [0.5, -0.25, None, 10.5, 0.0, 1e-7, 100.25, -0.0123, 20000.0]
+    text = pack([*values, None, None])
     assert text == ".5,-.25,,10.5,0,1e-07,100.25,-.0123,20000"
-    assert numbers_of(text) == given
+    assert numbers_of(text) == values
 
 
-def test_long_lines_are_thinned_to_points_that_can_be_told_apart():
+def test_long_lines_are_thinned_to_distinguishable_points():
     assert _shown_points(5).tolist() == [0, 1, 2, 3, 4]
     few = _shown_points(100_000)
     assert (few[0], few[-1]) == (0, 99_999)

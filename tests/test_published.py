@@ -1,4 +1,4 @@
-"""Ours beside the papers' numbers: every number has its place, and like is compared with like."""
+"""Comparison with the papers' numbers: each has a counterpart or a reason; only like is compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from papers.bench import bench
 from papers.comparison import (
     LABEL_2,
     OTHER_PROFILES,
-    Comparison,
+    NumberComparison,
     PaperProtocol,
     agreement,
     comparisons,
@@ -126,7 +126,7 @@ def test_every_paper_has_terms():
         assert protocol_of(entry.paper, entry.data_set, entry.method).select in ("ndcg@10", "map")
 
 
-def test_each_source_stands_beside_what_was_chosen_as_it_chose(results):
+def test_each_source_is_compared_with_models_selected_by_its_protocol(results):
     table = published_table(results, "ranksvm")
     by_ndcg, *rest = lines(table, "FenchelRank")
     assert by_ndcg[1].text == "ranksieve, chosen by NDCG@10"
@@ -175,7 +175,7 @@ def test_seconds_have_no_difference(results):
     assert rows[at + 1][1].text == "difference"
 
 
-def test_variants_stand_beside_their_numbers_only(results):
+def test_variants_are_compared_only_with_their_own_numbers(results):
     assert list(results.methods) == [name for name in METHODS if name in HERE]
     assert list(results.variants) == ["fsrank-k5", "cslistmle@3"]
     assert lines(published_table(results, "ranksvm"), "FS-Rank, k = 5")[1][1].text == "FenchelRank, table 7"
@@ -201,14 +201,14 @@ def test_p_values_are_of_what_each_source_chose(results):
 def test_agreement_counts_every_number_once(results):
     rows = agreement(results)
     assert sum(row.n_published for row in rows) == numbers_by_data_set()["OHSUMED"]
-    found = comparisons(results)
+    numbers = comparisons(results)
     by_kind = {row.kind: row for row in rows}
     for kind, row in by_kind.items():
-        sizes = [abs(one.difference) for one in found if one.kind == kind and one.comparable]
+        sizes = [abs(one.difference) for one in numbers if one.kind == kind and one.comparable]
         assert row.n_compared == len(sizes)
         assert row.n_small == sum(size <= 0.003 for size in sizes)
         assert row.n_large == sum(size > 0.01 for size in sizes)
-        assert row.n_not_comparable == sum(one.kind == kind and not one.comparable for one in found)
+        assert row.n_not_comparable == sum(one.kind == kind and not one.comparable for one in numbers)
         assert row.n_not_run >= 0
     assert by_kind["seconds"].n_compared == 0
     assert agreement_table(results, "ranksvm").rows[0][1].value == by_kind["NDCG and MAP"].n_published
@@ -216,7 +216,7 @@ def test_agreement_counts_every_number_once(results):
 
 def test_a_number_at_the_edge_is_within():
     for ours, printed in ((0.4513, 0.4483), (0.4483, 0.4513)):
-        one = Comparison(
+        one = NumberComparison(
             PublishedNumber("FSMRank", "I", "OHSUMED", "fsmrank", "map", printed), PaperProtocol(), ours
         )
         assert round(abs(one.difference), 6) == 0.003
@@ -226,14 +226,14 @@ def test_the_largest_differences_come_first_and_once(results):
     table = difference_table(results, "ranksvm")
     sizes = [abs(row[5].value) for row in table.rows if row[2].text != "sparsity"]
     assert sizes == sorted(sizes, reverse=True)
-    found = comparisons(results)
-    (first, *_) = largest(found, "NDCG and MAP", 1)
+    numbers = comparisons(results)
+    (first, *_) = largest(numbers, "NDCG and MAP", 1)
     best = max(
-        (one for one in found if one.kind == "NDCG and MAP" and one.comparable),
+        (one for one in numbers if one.kind == "NDCG and MAP" and one.comparable),
         key=lambda c: abs(c.difference),
     )
     assert first[0].published.value == best.published.value
-    both = [group for group in largest(found, "NDCG and MAP", 999) if len(group) > 1]
+    both = [group for group in largest(numbers, "NDCG and MAP", 999) if len(group) > 1]
     assert all(
         len({(c.published.method, c.published.metric, c.published.value) for c in group}) == 1
         for group in both
@@ -241,14 +241,14 @@ def test_the_largest_differences_come_first_and_once(results):
     assert both  # what two papers cite from one site
 
 
-def test_what_has_no_counterpart_is_said(synthetic_folds, tmp_path):
+def test_numbers_without_a_counterpart_are_listed(synthetic_folds, tmp_path):
     method = {"sparselistmle": Method("dense", make=RankSVM)}
-    found = bench({"MQ2008": synthetic_folds[:1]}, method, out=tmp_path, studies=False).data_sets["MQ2008"]
-    (row,) = unmatched_table(found, "sparselistmle").rows
+    results = bench({"MQ2008": synthetic_folds[:1]}, method, out=tmp_path, studies=False).data_sets["MQ2008"]
+    (row,) = unmatched_table(results, "sparselistmle").rows
     assert [one.text for one in row[:4]] == [
         "SparseCSListMLE, table 4", "Sparse CS ListMLE", "lambda", "5",
     ]  # fmt: skip
-    assert {kind.kind: kind.n_unmatched for kind in agreement(found)}["other"] == 5
+    assert {kind.kind: kind.n_unmatched for kind in agreement(results)}["other"] == 5
 
 
 def test_kinds():

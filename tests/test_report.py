@@ -59,11 +59,11 @@ class Links(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.found: list[str] = []
+        self.urls: list[str] = []
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.found += [value for name, value in attrs if name in ("src", "href", "srcset", "data")]
+        self.urls += [value for name, value in attrs if name in ("src", "href", "srcset", "data")]
 
 
 def without_scripts(page: str) -> str:
@@ -107,7 +107,7 @@ def figure_of(page: str) -> dict:
 def test_page_needs_no_network(page):
     links = Links()
     links.feed(page)
-    assert links.found == []
+    assert links.urls == []
     assert {"link", "img", "iframe"}.isdisjoint(links.tags)
     assert links.tags.count("script") == 3  # data, figures, and the script of the page
     rest = without_scripts(page)

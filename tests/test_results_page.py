@@ -65,7 +65,7 @@ def test_page_needs_no_network(papers_page):
     page = papers_page
     links = Links()
     links.feed(page)
-    assert [link for link in links.found if not link.startswith("#")] == []
+    assert [link for link in links.urls if not link.startswith("#")] == []
     rest = without_scripts(page)
     assert "http:" not in rest
     assert "https:" not in rest
@@ -115,28 +115,28 @@ def test_the_explorers_can_be_drawn(papers_page):
 
 
 def test_summary_names_the_numbers(shop, content, page):
-    (found,) = [data for data in content.data_sets if data.name == "shop"]
+    (shop_content,) = [data for data in content.data_sets if data.name == "shop"]
     baseline = choose_baseline(shop, None)
     two = {name: shop.pooled[name] for name in ("sparseranker", baseline)}
     (row,) = compare(two, baseline, ["ndcg@10"], alternative="greater").rows
-    assert f"difference {signed(row.difference)}" in found.lead
-    assert f"p = {row.p_t:.2g} (paired one-sided t-test)" in found.lead
-    assert f"p = {row.p_randomisation:.2g} (randomisation)" in found.lead
-    assert f"of {len(shop.features)} features" in found.lead
+    assert f"difference {signed(row.difference)}" in shop_content.lead
+    assert f"p = {row.p_t:.2g} (paired one-sided t-test)" in shop_content.lead
+    assert f"p = {row.p_randomisation:.2g} (randomisation)" in shop_content.lead
+    assert f"of {len(shop.features)} features" in shop_content.lead
     text = text_of(page)
-    assert found.lead in text
-    for answer in found.answers:
+    assert shop_content.lead in text
+    for answer in shop_content.answers:
         assert answer.details in text
-    lost = found.answers[2]
+    lost = shop_content.answers[2]
     assert f"{row.ties} equal, {row.losses} worse" in lost.details
 
 
 def test_which_features_counts_folds(shop, content):
-    (found,) = [data for data in content.data_sets if data.name == "shop"]
+    (shop_content,) = [data for data in content.data_sets if data.name == "shop"]
     used = [set(fold.chosen["weights"]) for fold in shop.methods["sparseranker"]]
     always = set.intersection(*used)
     assert always
-    words = found.answers[0].details.split("In every fold: ")[1].split(".")[0]
+    words = shop_content.answers[0].details.split("In every fold: ")[1].split(".")[0]
     assert all(name in words for name in always)
     assert not any(name in words for name in {"f3", "f4", "f5"} - set.union(*used))
 
@@ -160,7 +160,7 @@ def test_a_single_method_is_a_page_without_comparison(shop_results, shop, tmp_pa
     assert data_of(page)["gains"]["d1"]["methods"] == {}
 
 
-def test_rankers_without_weights_are_not_said_to_have_any(shop_results, shop):
+def test_rankers_without_weights_show_none(shop_results, shop):
     def content_of(*names, baseline=None):
         some = replace(shop, methods={name: shop.methods[name] for name in names})
         return build_results_content(Results(shop_results.folder, {"shop": some}), baseline).data_sets[0]
@@ -169,11 +169,11 @@ def test_rankers_without_weights_are_not_said_to_have_any(shop_results, shop):
     assert alone.lead.startswith("RankBoost uses all 12 features;")
     assert [answer.short for answer in alone.answers] == ["all 12", "no proof"]
     assert alone.features.columns == []
-    beside = content_of("ranksvm", "rankboost", baseline="ranksvm")
-    assert beside.method == "rankboost"
-    assert list(beside.choices) == ["ranksvm"]  # so the table shows its weights
-    shown = beside.features.methods["ranksvm"]["weight"]
-    assert [values["weight"] for _, values in beside.features.rows] == shown
+    other = content_of("ranksvm", "rankboost", baseline="ranksvm")
+    assert other.method == "rankboost"
+    assert list(other.choices) == ["ranksvm"]  # so the table shows its weights
+    shown = other.features.methods["ranksvm"]["weight"]
+    assert [values["weight"] for _, values in other.features.rows] == shown
 
 
 def test_a_page_without_weights_has_no_bars(shop_results, shop, tmp_path):
@@ -199,8 +199,8 @@ def test_tables_are_those_of_the_experiment(shop, page):
 def test_feature_columns(shop, content, papers_content):
     (plain,) = [data for data in content.data_sets if data.name == "shop"]
     assert [column.key for column in plain.features.columns] == ["weight", "folds", "models"]
-    (found,) = [data for data in papers_content.data_sets if data.name == "shop"]
-    rows = dict(found.features.rows)
+    (shop_content,) = [data for data in papers_content.data_sets if data.name == "shop"]
+    rows = dict(shop_content.features.rows)
     coefs = np.array([fold.coef for fold in shop.results["sparseranker"].folds])
     scaled = (coefs / np.abs(coefs).sum(axis=1, keepdims=True)).mean(axis=0)
     linear = [np.array([f.coef for f in shop.results[m].folds]) for m in shop.methods if m != "rankboost"]
@@ -215,11 +215,11 @@ def test_feature_columns(shop, content, papers_content):
             "strength": alone[j],
         }
         assert rows[name] == pytest.approx(expected)
-    names = [name for name, _ in found.features.rows]
-    other = found.features.methods["ranksvm-log"]["folds"]
+    names = [name for name, _ in shop_content.features.rows]
+    other = shop_content.features.methods["ranksvm-log"]["folds"]
     used = [set(fold.chosen["weights"]) for fold in shop.methods["ranksvm-log"]]
     assert other == pytest.approx([np.mean([name in of for of in used]) for name in names])
-    assert "rankboost" not in found.features.methods
+    assert "rankboost" not in shop_content.features.methods
 
 
 def test_the_study_of_a_path_marks_its_best_point_on_validation(shop):

@@ -19,8 +19,8 @@ def listed():
 
 
 def test_the_page_lists_every_requirement():
-    found = {package: extras for package, (extras, _, _) in listed().items()}
-    assert found == requirements(), "name its use in benchmarks/licences_page.py, then run make docs"
+    extras_of = {package: extras for package, (extras, _, _) in listed().items()}
+    assert extras_of == requirements(), "name its use in benchmarks/licences_page.py, then run make docs"
     assert {package: use for package, (_, _, use) in listed().items()} == USES
 
 

@@ -1,4 +1,4 @@
-"""Every kind of page with hostile names in a real browser: nothing runs, names are shown as they are."""
+"""Every kind of page with hostile names in a real browser: no script runs, and names are shown unchanged."""
 
 from __future__ import annotations
 
@@ -80,14 +80,18 @@ def pages(tmp_path_factory) -> dict[str, Page]:
     explained = [rs.explain_query(card, data, one.query) for one in worst[:3]]
     sizes = rs.BestSubset(time_limit=0.2).fit_sizes([1, 2], data.select_features(np.arange(12)))
     measured, folds = evaluate_sizes(sizes, data.select_features(np.arange(12)), None)
-    figures, found = rs.describe(data), rs.inspect_features(data)
-    inspected = {**figures.to_dict(), "remarks": remarks(figures, found, [NAMES[0]]), "texts": [NAMES[0]]}
+    figures, features = rs.describe(data), rs.inspect_features(data)
+    inspected = {
+        **figures.to_dict(),
+        "remarks": remarks(figures, features, [NAMES[0]]),
+        "texts": [NAMES[0]],
+    }
     few = rs.frontier(data, feature_costs=costs, **QUICK).to_dict()
     by_size = subset_data(sizes, measured, measured_on(MARKUP[0], folds))
     texts = {
         "explain": explain_page(ExplainPage(MARKUP[0], card, "", drops, worst, explained)),
         "frontier": frontier_page(few),
-        "inspect": inspect_page({**inspected, **found.to_dict()}, MARKUP[1]),
+        "inspect": inspect_page({**inspected, **features.to_dict()}, MARKUP[1]),
         "subset": subset_page(by_size),
     }
     for name, text in texts.items():

@@ -1,4 +1,4 @@
-"""Stand-ins: the shapes of other collections, and what is measured on them."""
+"""Stand-ins: their shapes, and the measurements on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_stand_ins_have_the_shape(name):
 
 
 @pytest.mark.parametrize(("name", "pairs"), [("TD2003", 398_562), ("HP2004", 80_306), ("NP2004", 75_747)])
-def test_pairs_are_as_many_as_the_papers_table_says(name, pairs):
+def test_number_of_pairs_equals_that_in_the_papers_table(name, pairs):
     assert make_objective(make_stand_in(name)).loss.normaliser == pytest.approx(pairs, rel=5e-3)
 
 
@@ -61,7 +61,7 @@ def test_spread(total, n):
 
 
 @pytest.mark.full
-def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp_path):
+def test_bench_measures_stand_ins_once_and_shows_them_in_the_table(tiny, synthetic_folds, tmp_path):
     def run():
         return bench({"toy": synthetic_folds}, ["ranksvm"], out=tmp_path, grid="fast", studies=["stand_ins"])
 
@@ -78,11 +78,11 @@ def test_bench_measures_them_once_and_the_table_tells(tiny, synthetic_folds, tmp
         one["runs"]["FenchelRank"]["sparsity"] < one["runs"]["TGRank"]["sparsity"]
         for one in measured.values()
     )
-    told = {(verdict.paper, verdict.claim): verdict for verdict in of_stand_ins.verdicts(first)}
-    verdict = told["FenchelRank", "sparser than other sparse methods"]
+    verdict_of = {(verdict.paper, verdict.claim): verdict for verdict in of_stand_ins.verdicts(first)}
+    verdict = verdict_of["FenchelRank", "sparser than other sparse methods"]
     assert verdict.result == f"on {sparser} of 2 stand-ins"
     assert verdict.holds == (YES if sparser == 2 else NO)
-    assert len(told) == len(of_stand_ins.CLAIMS)
+    assert len(verdict_of) == len(of_stand_ins.CLAIMS)
     assert stand_ins.stand_in_table(tmp_path / "toy") is None
 
 

@@ -1,4 +1,4 @@
-"""Studies: what each measures, done by hand, and what their tables say."""
+"""Studies: the values of each, recomputed in the test, and their tables."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ def table_of(results, name):
 def test_a_chooser_takes_validation_and_measures_test(fold):
     rng = np.random.default_rng(0)
     coefs = [np.zeros(15), *rng.normal(size=(6, 15))]
-    found = ModelSelector(fold, PROFILE).select(coefs, [{"k": k} for k in range(7)])
+    selection = ModelSelector(fold, PROFILE).select(coefs, [{"k": k} for k in range(7)])
     values = [evaluate(fold.valid.X @ w, fold.valid, "ndcg@10", PROFILE).mean["ndcg@10"] for w in coefs]
     best = 1 + int(np.argmax(values[1:]))  # the model without features is the last choice
-    assert found["parameters"] == {"k": best}
-    assert found["validation"] == pytest.approx(values[best])
-    assert found["sparsity"] == 1
+    assert selection["parameters"] == {"k": best}
+    assert selection["validation"] == pytest.approx(values[best])
+    assert selection["sparsity"] == 1
     test = evaluate(fold.test.X @ coefs[best], fold.test, TABLE_METRICS, PROFILE)
     for metric in TABLE_METRICS:
-        np.testing.assert_allclose(found["test"][metric], test.per_query[metric])
+        np.testing.assert_allclose(selection["test"][metric], test.per_query[metric])
 
 
 def test_differences_are_of_fold_means_and_tests_of_pooled_queries():
@@ -116,14 +116,14 @@ def test_printed_numbers_are_those_of_the_papers():
 
 
 def test_parts_are_fsmrank_with_parts_switched_off(fold):
-    found = fsmrank.parts(fold, PROFILE)["variants"]
+    variants = fsmrank.parts(fold, PROFILE)["variants"]
     selector = ModelSelector(fold, PROFILE)
     for name, points in fsmrank.PARTS.items():
         coefs = [rs.FSMRank(**point).fit(fold.train).coef_ for point in points]
         best = int(np.argmax(selector.validation_means(coefs)))
-        assert found[name]["parameters"] == points[best]
-        np.testing.assert_array_equal(found[name]["test"]["map"], selector.test_values(coefs[best])["map"])
-    half = found[f"{fsmrank.WITH_IMPORTANCE}, half decades"]["parameters"]
+        assert variants[name]["parameters"] == points[best]
+        np.testing.assert_array_equal(variants[name]["test"]["map"], selector.test_values(coefs[best])["map"])
+    half = variants[f"{fsmrank.WITH_IMPORTANCE}, half decades"]["parameters"]
     assert half in fsmrank.PARTS[fsmrank.WITH_IMPORTANCE][::2]
     assert np.diff(np.log10(fsmrank.LAMBDA2)) == pytest.approx(-0.25)
 
@@ -196,10 +196,10 @@ def test_one_rate_is_tuned_as_widely_as_feature_wise_ones():
 
 
 def test_the_stream_ends_with_one_whole_pass(fold):
-    found = minbatsrank.online(fold, PROFILE)
-    assert found["documents"][-1] == fold.train.n_docs
-    assert np.all(np.diff(found["documents"]) >= 0)
-    for name, seeds in found["curves"].items():
+    curve = minbatsrank.online(fold, PROFILE)
+    assert curve["documents"][-1] == fold.train.n_docs
+    assert np.all(np.diff(curve["documents"]) >= 0)
+    for name, seeds in curve["curves"].items():
         for seed, curve in zip(minbatsrank.SEEDS, seeds, strict=True):
             chosen = {key: curve["parameters"][key] for key in ("l1", "rate")}
             wise = minbatsrank.VARIANTS[name].feature_wise
@@ -242,12 +242,12 @@ def _worse(outcomes):
 
 
 def test_the_matched_radius_is_the_norm_of_the_solution(fold):
-    found = fenchelrank.fit_both(fold.train, 0.01, max_iter=200)
+    comparison = fenchelrank.fit_both(fold.train, 0.01, max_iter=200)
     best = ProxNewton(1e-6).solve(Problem(make_objective(fold.train), L1(0.01)))
-    assert found["radius"] == pytest.approx(np.abs(best.w).sum())
-    for run in found["runs"].values():
-        assert run["objective"] >= found["optimum"] - 1e-12
-    assert found["runs"]["FenchelRank"]["norm"] <= found["radius"] * (1 + 1e-9)
+    assert comparison["radius"] == pytest.approx(np.abs(best.w).sum())
+    for run in comparison["runs"].values():
+        assert run["objective"] >= comparison["optimum"] - 1e-12
+    assert comparison["runs"]["FenchelRank"]["norm"] <= comparison["radius"] * (1 + 1e-9)
     assert list(fenchelrank.fit_both(fold.train, 10.0)["runs"]) == [
         "TGRank"
     ]  # C = 0.1 on the mean loss: w = 0
@@ -263,15 +263,15 @@ def test_the_least_loss_in_a_ball_is_a_lower_bound(fold):
 
 def test_orders_are_those_of_the_selectors(fold):
     n_varying = np.count_nonzero(varying_columns(fold.train))
-    found = selectors.orders(fold.train, n_varying)
+    order = selectors.orders(fold.train, n_varying)
     for name, kind in (
         ("fsrank", rs.baselines.FSRank),
         ("gas", rs.baselines.GAS),
         ("fsmsvm", rs.baselines.FSMSVM),
     ):
         for size in (1, 4, 9):
-            np.testing.assert_array_equal(kind(size).fit(fold.train).selected_, found[name][:size])
-    coefs = selectors.refit(fold.train, found["gas"][:4])
+            np.testing.assert_array_equal(kind(size).fit(fold.train).selected_, order[name][:size])
+    coefs = selectors.refit(fold.train, order["gas"][:4])
     for C, coef in zip(selectors.CS, coefs, strict=True):
         alone = rs.baselines.GAS(4, base=rs.RankSVM(C, average=True)).fit(fold.train)
         np.testing.assert_allclose(coef, alone.coef_, rtol=1e-6, atol=1e-9)
@@ -293,19 +293,19 @@ def test_sizes_are_means_over_folds(shop):
 
 
 def test_cutoffs_are_listmle_for_each_k(fold):
-    found = listmle.cutoffs(fold, PROFILE)
-    chosen = found["variants"]["Sparse CS-ListMLE@3"]
+    result = listmle.cutoffs(fold, PROFILE)
+    chosen = result["variants"]["Sparse CS-ListMLE@3"]
     ranker = rs.SparseListMLE(**chosen["parameters"], solver="newton").fit(fold.train)
     np.testing.assert_allclose(
         chosen["test"]["map"], ModelSelector(fold, PROFILE).test_values(ranker.coef_)["map"]
     )
     dense = rs.baselines.CSListMLE(5).fit(fold.train)
     expected = ModelSelector(fold, PROFILE).test_values(dense.coef_)["ndcg@10"]
-    np.testing.assert_allclose(found["variants"]["CS-ListMLE@5"]["test"]["ndcg@10"], expected)
+    np.testing.assert_allclose(result["variants"]["CS-ListMLE@5"]["test"]["ndcg@10"], expected)
     shares = [
         np.mean(rs.SparseListMLE(a, 1, solver="newton").fit(fold.train).coef_ != 0) for a in (0.1, 0.01)
     ]
-    assert found["degrees"]["1"] == shares
+    assert result["degrees"]["1"] == shares
 
 
 def test_one_search_passes_every_size(fold):
@@ -317,15 +317,15 @@ def test_one_search_passes_every_size(fold):
     assert len(listmle.first_features(search.steps_, 99)) == len(search.selected_)
 
 
-def test_degrees_have_the_numbers_of_table_5_beside_them(named):
+def test_degrees_are_next_to_the_numbers_of_table_5(named):
     assert "0.2330" in [row[2].text for row in table_of(named, "listmle_degrees").rows]
 
 
-def test_listmle_needs_no_more_iterations_than_its_theorem_says(fold):
-    found = listmle.bounds(fold, PROFILE)["runs"]
+def test_listmle_needs_at_most_the_iterations_of_its_theorem(fold):
+    runs = listmle.bounds(fold, PROFILE)["runs"]
     objective = make_objective(fold.train, "cost_sensitive_listmle")
     lipschitz = objective.loss.lipschitz_bound(squared_radii(fold.train))
-    for run in found:
+    for run in runs:
         best = ProxNewton(1e-8).solve(Problem(objective, L1(run["alpha"])))
         assert run["bound"] == pytest.approx(listmle_iterations(lipschitz, best.w, run["epsilon"]), rel=1e-3)
         assert run["needed"] <= run["bound"]
@@ -334,7 +334,7 @@ def test_listmle_needs_no_more_iterations_than_its_theorem_says(fold):
 # --- bounds, penalties, claims ----------------------------------------------------------------------------
 
 
-def test_bounds_hold_and_are_told(shop):
+def test_bounds_hold_and_are_in_the_table(shop):
     table = theory.bounds_table(shop)
     assert [row[0].text for row in table.rows] == [
         *["FenchelRank, 1"] * 3, *["Sparse CS-ListMLE, 2(d)"] * 3, "FSMRank, 2", "FSMRank, 3"
@@ -359,10 +359,10 @@ def test_penalties_are_compared_as_map_chooses(synthetic_folds, tmp_path):
     toy = results.data_sets["toy"]
     outcomes = penalties.map_outcomes(toy)
     assert list(outcomes) == names
-    for name, found in outcomes.items():
+    for name, outcome in outcomes.items():
         expected = toy.result_for(name, "map")
-        assert means(found)["map"] == pytest.approx(expected.mean("map"))
-        assert means(found)["sparsity"] == pytest.approx(expected.to_row()["varying_sparsity"])
+        assert means(outcome)["map"] == pytest.approx(expected.mean("map"))
+        assert means(outcome)["sparsity"] == pytest.approx(expected.to_row()["varying_sparsity"])
     table = penalties.map_table(replace(toy, name="MQ2008"))
     verdicts = column(table, "compared with the best")
     best = max(outcomes, key=lambda name: means(outcomes[name])["map"])
@@ -374,14 +374,14 @@ def test_penalties_are_compared_as_map_chooses(synthetic_folds, tmp_path):
     assert penalties._verdict(0.0123, 0.06) == "~"
 
 
-def test_every_claim_is_told_where_its_numbers_are(shop):
-    told = {(verdict.paper, verdict.claim): verdict.holds for verdict in of_studies.verdicts(shop)}
-    assert set(told.values()) <= {YES, NO, NOT_SIGNIFICANT}
-    assert ("MinBatSRank", "feature-wise rates beat one rate for all") in told
-    assert told["FenchelRank", "theorem 1: iterations"] == YES
-    assert told["FSMRank", "theorems 2 and 3"] == YES
-    assert told["SparseCSListMLE", "theorem 2(d): iterations"] == YES
-    assert ("FSMRank", "better than other selectors for most numbers of features") not in told
+def test_every_claim_with_numbers_has_a_verdict(shop):
+    holds = {(verdict.paper, verdict.claim): verdict.holds for verdict in of_studies.verdicts(shop)}
+    assert set(holds.values()) <= {YES, NO, NOT_SIGNIFICANT}
+    assert ("MinBatSRank", "feature-wise rates beat one rate for all") in holds
+    assert holds["FenchelRank", "theorem 1: iterations"] == YES
+    assert holds["FSMRank", "theorems 2 and 3"] == YES
+    assert holds["SparseCSListMLE", "theorem 2(d): iterations"] == YES
+    assert ("FSMRank", "better than other selectors for most numbers of features") not in holds
     without = replace(shop, studies=(), methods={"ranksvm": shop.methods["ranksvm"]})
     assert of_studies.verdicts(without) == []
 

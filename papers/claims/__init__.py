@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from papers.choices import PaperResults, Reproduction
 from papers.claims import of_methods, of_stand_ins, of_studies
-from papers.claims.base import NO, NOT_SIGNIFICANT, YES, Verdict
+from papers.claims.base import NO, NOT_SIGNIFICANT, YES, ClaimVerdict
 from ranksieve.experiment.tables import Cell, ResultTable, count_cell, text_cell
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL
 
@@ -21,12 +21,12 @@ NOTE = (
 )
 
 
-def verdicts(results: PaperResults) -> list[Verdict]:
+def verdicts(results: PaperResults) -> list[ClaimVerdict]:
     """Verdicts on the claims about methods and studies in the results."""
     return [*of_methods.verdicts(results), *of_studies.verdicts(results)]
 
 
-def all_verdicts(results: Reproduction) -> list[Verdict]:
+def all_verdicts(results: Reproduction) -> list[ClaimVerdict]:
     """Verdicts on all data sets and on the stand-ins."""
     on_data_sets = [verdict for data_set in results.data_sets.values() for verdict in verdicts(data_set)]
     return [*on_data_sets, *of_stand_ins.verdicts(results)]
@@ -44,13 +44,13 @@ def claims_table(results: PaperResults) -> ResultTable:
     return _table("claims", results.name, verdicts(results), NOTE)
 
 
-def _table(name: str, data_set: str, rows: Sequence[Verdict], note: str) -> ResultTable:
+def _table(name: str, data_set: str, rows: Sequence[ClaimVerdict], note: str) -> ResultTable:
     columns = ("paper", "claim", "holds", "comparison", "result")
     title = f"{data_set}: claims of the papers"
     return ResultTable(name, title, columns, tuple(map(_row, rows)), note)
 
 
-def _row(verdict: Verdict) -> tuple[Cell, ...]:
+def _row(verdict: ClaimVerdict) -> tuple[Cell, ...]:
     holds = Cell(verdict.holds, verdict.holds, bold=verdict.holds == NO)
     return (
         text_cell(verdict.paper),
@@ -88,7 +88,7 @@ def claims_by_paper(results: Reproduction) -> ResultTable:
     )
 
 
-def _failed_claims(of_paper: Sequence[Verdict]) -> str:
+def _failed_claims(of_paper: Sequence[ClaimVerdict]) -> str:
     total = Counter(v.claim for v in of_paper)
     failed = Counter(v.claim for v in of_paper if v.holds == NO)
     return "; ".join(f"{claim} ({n} of {total[claim]})" for claim, n in failed.items()) or "none"

@@ -11,7 +11,7 @@ NOT_SIGNIFICANT = "not significant"  # but the difference has the claimed sign
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """One comparison for a claim: its result as text, and whether the claim holds."""
 
     paper: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from papers.choices import PaperResults
-from papers.claims.base import NO, NOT_SIGNIFICANT, YES, Verdict, holds_by_difference
+from papers.claims.base import NO, NOT_SIGNIFICANT, YES, ClaimVerdict, holds_by_difference
 from ranksieve.experiment.tables import method_title, metric_heading
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, paired_t
 
@@ -65,7 +65,7 @@ class Claim:
     measure: str = "ndcg@10"
     data_sets: Sequence[str] = BOTH
 
-    def verdicts(self, results: PaperResults) -> Iterator[Verdict]:
+    def verdicts(self, results: PaperResults) -> Iterator[ClaimVerdict]:
         """One verdict for each of the other methods that was run."""
         if results.name not in self.data_sets or self.method not in results.results:
             return
@@ -77,7 +77,7 @@ class Claim:
                     f"{measure} of {method_title(self.method)} {self.relation.text} {method_title(other)}"
                 )
                 result = result_text(pair, FORMATS.get(self.measure, "{:.4f}"))
-                yield Verdict(self.paper, self.text, comparison, result, self.relation.holds(pair))
+                yield ClaimVerdict(self.paper, self.text, comparison, result, self.relation.holds(pair))
 
 
 def result_text(pair: PairedValues, form: str) -> str:
@@ -167,6 +167,6 @@ CLAIMS: tuple[Claim, ...] = (
 )  # fmt: skip
 
 
-def verdicts(results: PaperResults) -> list[Verdict]:
+def verdicts(results: PaperResults) -> list[ClaimVerdict]:
     """Verdicts on all claims about methods in the results."""
     return [verdict for claim in CLAIMS for verdict in claim.verdicts(results)]

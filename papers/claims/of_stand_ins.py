@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from papers.choices import Reproduction
-from papers.claims.base import NO, YES, Verdict
+from papers.claims.base import NO, YES, ClaimVerdict
 from papers.stand_ins import load_stand_ins
 from ranksieve.experiment.journal import Entry
 
 NOTE = "One fit of each method to each stand-in. A claim holds if it holds on all stand-ins."
 
 
-def verdicts(results: Reproduction) -> list[Verdict]:
+def verdicts(results: Reproduction) -> list[ClaimVerdict]:
     """One verdict per claim; none without stand-ins."""
     rows = list(load_stand_ins(results.folder).values())
     verdict_list = []
     for (paper, claim, comparison), holds_on in CLAIMS.items() if rows else ():
         n_hold = sum(map(holds_on, rows))
         holds = YES if n_hold == len(rows) else NO
-        verdict_list.append(Verdict(paper, claim, comparison, f"on {n_hold} of {len(rows)} stand-ins", holds))
+        text = f"on {n_hold} of {len(rows)} stand-ins"
+        verdict_list.append(ClaimVerdict(paper, claim, comparison, text, holds))
     return verdict_list
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from papers.choices import PaperResults
-from papers.claims.base import NO, NOT_SIGNIFICANT, YES, Verdict, holds_by_difference
+from papers.claims.base import NO, NOT_SIGNIFICANT, YES, ClaimVerdict, holds_by_difference
 from papers.studies import fenchelrank, fsmrank, listmle, minbatsrank, penalties
 from papers.studies.base import (
     METRIC,
@@ -32,13 +32,13 @@ class Finding:
 Check = Callable[[PaperResults], Finding | None]
 
 
-def verdicts(results: PaperResults) -> list[Verdict]:
+def verdicts(results: PaperResults) -> list[ClaimVerdict]:
     """Verdicts on all claims about studies in the results."""
     verdict_list = []
     for (paper, claim, comparison), check in CLAIMS.items():
         finding = check(results)
         if finding is not None:
-            verdict_list.append(Verdict(paper, claim, comparison, finding.text, finding.holds))
+            verdict_list.append(ClaimVerdict(paper, claim, comparison, finding.text, finding.holds))
     return verdict_list
 
 

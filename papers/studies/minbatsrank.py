@@ -55,7 +55,7 @@ FEATURE_WISE, NONFEA, PAPER_RATE = VARIANTS
 
 
 @dataclass(frozen=True)
-class Point:
+class GridPoint:
     """γ, λ and the number of passes."""
 
     rate: float
@@ -65,9 +65,9 @@ class Point:
 
 def fit_grid(
     train: Dataset, rates: Rates, l1s: Sequence[float], orders: Sequence[IntArray], n_passes: Sequence[int]
-) -> tuple[list[Point], list[FloatArray]]:
+) -> tuple[list[GridPoint], list[FloatArray]]:
     """Weights for all rates, λ and numbers of passes, without the fits that diverge."""
-    passes, points, coefs = FtrlPasses.of(train), list[Point](), list[FloatArray]()
+    passes, points, coefs = FtrlPasses.of(train), list[GridPoint](), list[FloatArray]()
     for rate, l1 in product(rates.values, l1s):
         state = FtrlState.zeros(train.n_features)
         rule = Rule(l1, rate, SMOOTHING, rates.feature_wise, 0)
@@ -77,7 +77,7 @@ def fit_grid(
             except ValueError:  # the weights diverged
                 break
             if n_done in n_passes:
-                points.append(Point(rate, l1, n_done))
+                points.append(GridPoint(rate, l1, n_done))
                 coefs.append(state.w.copy())
     return points, coefs
 

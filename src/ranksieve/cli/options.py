@@ -399,7 +399,7 @@ class FitData(TrainData):
 
 @dataclass(frozen=True, kw_only=True)
 class RankerOptions:
-    """Ranker parameters that have their chosen_by options: budget, selection, preparation."""
+    """Ranker parameters that have an option each: budget, selection, preparation."""
 
     max_features: Annotated[int | None, value("Budget", "K", "Maximum number of features.", min=1)] = None
     costs: Annotated[Text, value("Budget", "FILE", COSTS_HELP)] = None

@@ -53,9 +53,9 @@ class Traffic:
         """Number of messages: the arguments and the result of each task."""
         return 2 * self.tasks
 
-    def since(self, before: Traffic) -> Traffic:
+    def since(self, earlier: Traffic) -> Traffic:
         """The traffic since an earlier count."""
-        return Traffic(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
+        return Traffic(*(now - then for now, then in zip(astuple(self), astuple(earlier), strict=True)))
 
     def copy(self) -> Traffic:
         return replace(self)

@@ -228,9 +228,7 @@ def _table(raw: bytes, layout: CsvLayout, choice: ColumnChoice, name: str) -> An
             convert_options=arrow_csv.ConvertOptions(
                 column_types=kinds,
                 include_columns=columns_read,
-                null_values=[
-                    f"{before}{word}{after}" for word in MISSING_CELLS for before, after in PADDINGS
-                ],
+                null_values=[f"{left}{word}{right}" for word in MISSING_CELLS for left, right in PADDINGS],
                 decimal_point=layout.decimal,
             ),
         )
@@ -253,8 +251,8 @@ def _kind(name: str, column: str, layout: CsvLayout, choice: ColumnChoice, arrow
         return arrow.string()
     if column in layout.booleans:
         return arrow.bool_()
-    asked = [choice.features] if isinstance(choice.features, str) else choice.features or ()
-    if name in (choice.label, choice.document_weight, *asked) or column in layout.numbers:
+    requested = [choice.features] if isinstance(choice.features, str) else choice.features or ()
+    if name in (choice.label, choice.document_weight, *requested) or column in layout.numbers:
         return arrow.float64()
     return arrow.string()
 

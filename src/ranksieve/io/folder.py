@@ -79,12 +79,12 @@ def open_dataset(path: PathLike, *, missing: str = "keep") -> Dataset:
     check_policy(missing)
     folder = Path(path)
     while True:
-        before = file_identity(folder)
+        identity = file_identity(folder)
         try:
             data = _open_folder(folder, _read_header(folder))
             break
         except (OSError, ValueError, TypeError):
-            if file_identity(folder) == before:  # else another process has just replaced it
+            if file_identity(folder) == identity:  # else another process has just replaced it
                 raise
     with in_file(str(folder)):
         return fill_missing(data, missing)

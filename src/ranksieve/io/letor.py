@@ -438,11 +438,11 @@ class Comments:
         self._ends, self._id_begins, self._id_ends = (GrowingArray(np.int64) for _ in range(3))
 
     def add(self, chunk: DocumentChunk) -> None:
-        before = len(self._block)
+        begin = len(self._block)
         self._block.append(chunk.comments.block)
-        self._ends.append(chunk.comments.ends + before)
-        self._id_begins.append(chunk.doc_ids.begins + before)
-        self._id_ends.append(chunk.doc_ids.ends + before)
+        self._ends.append(chunk.comments.ends + begin)
+        self._id_begins.append(chunk.doc_ids.begins + begin)
+        self._id_ends.append(chunk.doc_ids.ends + begin)
 
     def finish(self) -> tuple[TextColumn | None, TextColumn | None]:
         """Comments and document ids; None if no line has a comment."""

@@ -143,7 +143,7 @@ def _warn_about_differences(name: str, hits: list[Hit], n_judged: int, judged: J
 
 
 def _dataset(hits: list[Hit], grades: FloatArray, name: str) -> Dataset:
-    """The documents with all features that any of them has; NaN hit_position one is not logged."""
+    """The documents with all features that any of them has; NaN where one is not logged."""
     rows_of: dict[tuple[str, ...], list[int]] = {}
     for row, hit in enumerate(hits):
         rows_of.setdefault(hit.features, []).append(row)

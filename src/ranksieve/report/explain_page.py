@@ -43,7 +43,7 @@ ADD_UP = (
 
 def card_text(model: LinearModel | FittedRanker, data: Dataset | None = None) -> str:
     """The scorecard of a model as text; with data, also the score of the best document of the first query."""
-    model = as_linear_model(model, "so it is no scorecard")
+    model = as_linear_model(model, "so it is not a scorecard")
     card = model.card
     if card is None:
         raise ParameterError("model", model, "is not a scorecard; create one with make_scorecard")
