@@ -4,20 +4,20 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 VENV := .venv
 BIN := $(VENV)/$(SCRIPTS)
 READY := $(VENV)/.ready
-# The peers of the race get an environment of their own, so that they cannot change what the tests run with.
+# A separate environment for the packages that the benchmarks compare with, so that the tests do not depend on them.
 BENCH := .venv-bench
 BENCH_READY := $(BENCH)/.ready
-# What builds the site has an environment of its own too.
+# A separate environment to build the site.
 SITE := .venv-docs
 SITE_READY := $(SITE)/.ready
 # PyTorch and Triton take gigabytes.
 GPU := .venv-gpu
 GPU_READY := $(GPU)/.ready
-# What a release is tried in: nothing but the wheel.
+# A bare environment to test a release: only the wheel is installed.
 BARE := .venv-bare
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-# Tests start many processes; what one has compiled to bytecode the next need not.
+# Tests start many processes: bytecode is compiled once and then shared.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-full lint test-gpu test-letor fuzz extremes faults injection coverage mutants bench bench-full docs docs-site \
@@ -28,10 +28,9 @@ demo: $(READY)
 	cd demo && ../$(BIN)/ranksieve demo
 	@echo "The page is demo/report.html, the model demo/model.json."
 
-# One process per core, so one thread of BLAS each, and threads of LightGBM that sleep while they wait: others
-# would keep the other core busy.
-# Each process takes the tests in their order and, at the end, some of those that another has left: it shares
-# what the tests of a module need.
+# One process per core, so BLAS uses one thread in each, and LightGBM's threads sleep while they wait instead of
+# keeping the other core busy. Each process runs tests of the same modules, which share fixtures, and takes over tests
+# from another process at the end.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 test: lint
 	RANKSIEVE_TESTS=quick $(TESTS) -m "not full and not letor and not gpu"
@@ -51,15 +50,15 @@ lint: $(READY)
 # Wordings that cannot be right (CONTRIBUTING.md, English).
 ODD := "take long to load|with a word|is no [a-z]+ (of|that|which) |[Oo]f equals|what is no |[Ss]ay it when|was told"
 
-# What runs on a GPU: on the GPU of this machine, or without one by Triton's interpreter on small data.
+# Tests of the GPU code: on the GPU of this machine, or without one by Triton's interpreter on small data.
 test-gpu: $(GPU_READY)
 	OMP_NUM_THREADS=1 $(GPU)/$(SCRIPTS)/pytest -m gpu tests/gpu
 
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
 
-# Hostile inputs at random for every reader: more than a million, about a quarter of an hour. The seed is printed
-# first; SEED=7 draws the same again, MINUTES=5 stops early, FUZZ="--target csv" takes further options.
+# Random hostile inputs for every reader: more than a million, about a quarter of an hour. The seed is printed
+# first; SEED=7 repeats the same inputs, MINUTES=5 stops early, FUZZ="--target csv" takes further options.
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(FUZZ)
 
@@ -67,24 +66,24 @@ fuzz: $(READY)
 extremes: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.extremes $(EXTREMES)
 
-# Commands killed at random moments, a few minutes; say more with FAULTS="--kills 200 --seed 1".
+# Commands killed at random moments, a few minutes; further options: FAULTS="--kills 200 --seed 1".
 faults: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults $(FAULTS)
 
 # Random models with hostile names to every export target, read back as the engines would; a few minutes.
-# Say more with INJECTION="--models 20000 --seed 1".
+# Further options: INJECTION="--models 20000 --seed 1".
 injection: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.injection $(INJECTION)
 
-# Branches and lines outside the compiled kernels; fails below the share that pyproject.toml asks for.
+# Branches and lines outside the compiled kernels; fails below the share set in pyproject.toml.
 coverage: $(READY)
 	$(BIN)/coverage erase
 	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor and not gpu"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-# Small changes to the source that tests must notice. All take hours; MUTANTS="--share 0.1" draws a tenth of
-# them, MUTANTS="metrics" takes one group (tests/mutants/groups.toml).
+# Mutation tests: small changes to the source that tests must detect. All of them take hours; MUTANTS="--share 0.1"
+# draws a tenth of them, MUTANTS="metrics" runs one group (tests/mutants/groups.toml).
 mutants: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(MUTANTS)
 
@@ -99,7 +98,7 @@ docs-site: $(SITE_READY)
 results: $(READY)
 	$(BIN)/python -m papers
 
-# A quarter of an hour on two cores; what is in benchmarks/results for the same versions is not measured again.
+# A quarter of an hour on two cores; results of the same versions in benchmarks/results are not measured again.
 bench: $(BENCH_READY)
 	$(BENCH)/$(SCRIPTS)/python -m benchmarks
 
