@@ -27,7 +27,7 @@ from ranksieve.baselines import (
 )
 from ranksieve.baselines.filters import k_means, quality
 from ranksieve.baselines.rls import LeaveQueryOut, centred_rows
-from ranksieve.baselines.wrappers import EMPTY_SET, CoordinateAscent, WeightedSet, best_first, split_queries
+from ranksieve.baselines.wrappers import START_SET, CoordinateAscent, WeightedSet, best_first, split_queries
 from ranksieve.data.dataset import Dataset
 from ranksieve.io import read_letor
 from ranksieve.metrics import evaluate
@@ -453,20 +453,20 @@ def node(columns, values):
 def test_best_first_search_by_hand():
     """∅, then 0 (.5), then 0 and 1 (.45, not better), then 0, 1 and 2 (.9, the best so far)."""
     visited = []
-    best = best_first(EMPTY_SET, explorer(SET_VALUES, visited), 2, 0.0)
+    best = best_first(START_SET, explorer(SET_VALUES, visited), 2, 0.0)
     assert visited == [(), (0,), (0, 1), (0, 1, 2), (1, 2), (1,)]
     assert best.columns == (0, 1, 2)
 
 
 def test_best_first_search_ends_after_its_patience():
     visited = []
-    assert best_first(EMPTY_SET, explorer(SET_VALUES, visited), 1, 0.0).columns == (0,)
+    assert best_first(START_SET, explorer(SET_VALUES, visited), 1, 0.0).columns == (0,)
     assert visited == [(), (0,), (0, 1)]
 
 
 def test_improvements_below_eps_are_ignored():
     visited = []
-    assert best_first(EMPTY_SET, explorer(SET_VALUES, visited), 3, 0.5).columns == (0,)
+    assert best_first(START_SET, explorer(SET_VALUES, visited), 3, 0.5).columns == (0,)
     assert visited == [(), (0,), (0, 1), (0, 1, 2), (1, 2)]
 
 
@@ -475,7 +475,7 @@ def test_exhaustive_best_first_search_finds_the_best_set():
     for _ in range(20):
         sets = [each for size in (1, 2, 3) for each in combinations(range(3), size)]
         values = dict(zip(sets, rng.random(7), strict=True))
-        assert best_first(EMPTY_SET, explorer(values, []), 100, 0.0).value == max(values.values())
+        assert best_first(START_SET, explorer(values, []), 100, 0.0).value == max(values.values())
 
 
 @pytest.mark.parametrize("profile", ["letor", "standard"])

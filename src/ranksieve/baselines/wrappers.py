@@ -405,7 +405,7 @@ class BFSWrapper(FeatureSelector):
         ascent = CoordinateAscent(data, usable, self.cutoff, weight)
         best_sets, unused = list[WeightedSet](), np.arange(len(usable))
         while len(unused) and len(best_sets) < self.n_subsets:
-            best_sets.append(best_first(EMPTY_SET, ascent.make_expand(unused), self.patience, self.tol))
+            best_sets.append(best_first(START_SET, ascent.make_expand(unused), self.patience, self.tol))
             unused = np.setdiff1d(unused, best_sets[-1].columns)
         subsets = tuple(usable[list(each.columns)] for each in best_sets)
         combination = np.zeros((data.n_features, len(subsets)))
@@ -442,7 +442,7 @@ class WeightedSet:
     value: float
 
 
-EMPTY_SET = WeightedSet((), np.empty(0), -np.inf)
+START_SET = WeightedSet((), np.empty(0), -np.inf)
 Expand = Callable[[WeightedSet], tuple[WeightedSet, Iterable[WeightedSet]]]
 """Returns a set with improved weights, and its neighbours."""
 

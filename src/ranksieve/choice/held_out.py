@@ -20,7 +20,7 @@ from ranksieve.model.linear import LinearModel
 from ranksieve.prepare import Preparation
 
 AUTO_FOLDS = 5
-ENOUGH_QUERIES = 1000  # with so many validation queries that have pairs, cross-validation is not needed
+ENOUGH_QUERIES = 1000  # from this number of validation queries with pairs on, no cross-validation is needed
 MAX_CACHED_CELLS = 2**24  # 128 MB: the rows of each fold are cached for data of at most this size
 Z_95 = 1.96  # half width of a 95 % confidence interval, in standard errors
 Score = Callable[[FloatArray, Dataset], FloatArray]

@@ -11,7 +11,7 @@ from ranksieve.cli.app import command
 from ranksieve.cli.output import json_text, print_text, progress, table
 from ranksieve.errors import short_list, while_doing
 
-MAX_ROWS = 12
+MAX_SHOWN_STEPS = 12
 
 
 @command(
@@ -56,7 +56,7 @@ def _show(content: Mapping[str, Any]) -> None:
     metric = metric_title(content["metric"])
     n_optimal = sum(point["optimal"] for point in content["points"])
     steps, priced = frontier_steps(content), cost_key(content) == "cost"
-    shown = np.unique(np.linspace(0, len(steps) - 1, MAX_ROWS).round().astype(int))
+    shown = np.unique(np.linspace(0, len(steps) - 1, MAX_SHOWN_STEPS).round().astype(int))
     rows = [
         (
             *([step["cost"]] if priced else []),

@@ -11,7 +11,7 @@ from ranksieve.cli.app import command
 from ranksieve.cli.output import json_text, print_text, progress, table
 from ranksieve.errors import ParameterError, short_list, while_doing
 
-MAX_ROWS = 10
+MAX_SHOWN_POINTS = 10
 
 
 @command(
@@ -75,7 +75,7 @@ def _rows(result: rs.SparsePath) -> Iterator[tuple[Any, ...]]:
     import numpy as np
 
     seen = np.zeros(result.coefs.shape[1], dtype=bool)
-    for k in np.unique(np.linspace(0, len(result) - 1, MAX_ROWS).round().astype(int)):
+    for k in np.unique(np.linspace(0, len(result) - 1, MAX_SHOWN_POINTS).round().astype(int)):
         used = (result.coefs[: k + 1] != 0).any(axis=0)
         new_features = [result.feature_names[j] for j in np.flatnonzero(used & ~seen)]
         seen = used

@@ -200,7 +200,7 @@ class LossShare:
         return self._views[key]
 
 
-MAX_FULL_HESSIAN = 64  # columns up to which every evaluation of a restricted objective includes its Hessian
+MAX_HESSIAN_COLUMNS = 64  # with at most this many columns, evaluations include the Hessian
 CLIENT_POINTS = 4  # kept evaluations
 NO_COLUMNS = np.empty(0, dtype=np.int64)
 
@@ -389,7 +389,7 @@ class PartedObjective(Objective):
 
     def restricted(self, columns: IntArray) -> PartedObjective:
         features = self.features.restricted(columns)
-        if len(columns) <= MAX_FULL_HESSIAN:
+        if len(columns) <= MAX_HESSIAN_COLUMNS:
             features.keep(np.arange(len(columns)))
         return PartedObjective(self._data, self._weight, features, self.loss)
 

@@ -22,7 +22,7 @@ from ranksieve.data.features import (
 from ranksieve.errors import short_repr
 
 OTHERS = "*"  # the entry with the cost of all features that are not listed
-PARAMETER = "feature_costs"
+COST_PARAMETER = "feature_costs"
 MAX_COST = 1e300
 
 
@@ -53,7 +53,7 @@ class FeatureCosts:
 
     units: tuple[CostUnit, ...]
     default: float | None = None
-    source: Location = field(default=PARAMETER, compare=False, repr=False)
+    source: Location = field(default=COST_PARAMETER, compare=False, repr=False)
     places: Mapping[str, Location] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -173,7 +173,7 @@ class ColumnCosts:
 
 
 def make_costs(
-    prices: Mapping[str, Any], source: Location = PARAMETER, places: Mapping[str, Location] | None = None
+    prices: Mapping[str, Any], source: Location = COST_PARAMETER, places: Mapping[str, Location] | None = None
 ) -> FeatureCosts:
     """Costs from ``{feature: cost}``, or from ``{"features": {feature: cost}, "groups": {name: group}}``.
 

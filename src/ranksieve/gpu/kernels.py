@@ -1,6 +1,6 @@
 """Triton kernels for features, pairs and Hessians; sums are added in a fixed order.
 
-Of a pair, the more relevant document is the better one.
+The more relevant document of a pair is called the better one.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from ranksieve.io.text_files import check_parquet_size, in_file, plain_file_erro
 from ranksieve.prepare.missing import check_policy, fill_missing
 
 DOC_ID, COMMENT, DOCUMENT_WEIGHT = "doc_id", "comment", "document_weight"
-MAX_SHOWN_NAMES = 20
+MAX_SHOWN_COLUMNS = 20
 MAX_SIMILAR_NAMES = 3
 USUAL_NAMES = {
     "qid": JUDGEMENT_COLUMNS["query"],
@@ -144,7 +144,7 @@ def _check_column(name: str | None, argument: str, present: Sequence[str]) -> No
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_SHOWN_NAMES]) + (", …" if len(names) > MAX_SHOWN_NAMES else "")
+    return ", ".join(names[:MAX_SHOWN_COLUMNS]) + (", …" if len(names) > MAX_SHOWN_COLUMNS else "")
 
 
 # --- Values ------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def features_of(table: Any, names: list[str]) -> AnyArray:
     if not_numbers:
         reason = (
             f"features must be numbers, but these columns are not: "
-            f"{', '.join(not_numbers[:MAX_SHOWN_NAMES])}; leave them out with `ignore`"
+            f"{', '.join(not_numbers[:MAX_SHOWN_COLUMNS])}; leave them out with `ignore`"
         )
         raise DataError(None, None, reason)
     single = bool(kinds) and all(kind == narwhals.Float32 for kind in kinds.values())

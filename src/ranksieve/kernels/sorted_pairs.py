@@ -1,8 +1,8 @@
 """The squared hinge and its Hessian from sorted lists of documents.
 
-Of a pair, the more relevant document is the better one, the other the worse one. Each level of a query has a
-list of the documents of all higher levels, sorted by score: the better partners of the documents of that
-level.
+The more relevant document of a pair is called the better one, the other the worse one. Each level of a query
+has a list of the documents of all higher levels, sorted by score: the better partners of the documents of
+that level.
 """
 
 from typing import NamedTuple

@@ -244,7 +244,7 @@ def _check_ranker(ranker: Ranker) -> Ranker:
 EVALUATION_TOLERANCE = 1e-12  # relative difference of objectives at the same weights on different machines
 REFIT_TOLERANCE = 1e-9  # relative difference of numbers of two fits
 WEIGHT_TOLERANCE = 1e-6  # relative to the largest weight; solvers amplify rounding errors
-DATA_TITLES = {
+DATA_DESCRIPTIONS = {
     "train": "training data", "valid": "validation data", "query_weight": "query weights",
     "previous": "a previous model",
 }  # fmt: skip
@@ -309,7 +309,7 @@ class Case:
         for name in OPTIONAL_DATA:
             if (value := getattr(self, name)) is not None and name not in model.data:
                 raise ParameterError(
-                    name, value, f"the model was fitted without {DATA_TITLES[name]}; leave it out"
+                    name, value, f"the model was fitted without {DATA_DESCRIPTIONS[name]}; leave it out"
                 )
         for name in ("data", "valid"):
             part = getattr(self, name)
@@ -326,7 +326,7 @@ class Case:
         """Raise NotGiven if the fit used data that the caller did not pass."""
         for name in parts:
             if name in self.model.data and getattr(self, name) is None:
-                raise NotGiven(f"the model was fitted with {DATA_TITLES[name]}; pass `{name}`")
+                raise NotGiven(f"the model was fitted with {DATA_DESCRIPTIONS[name]}; pass `{name}`")
 
     @cached_property
     def recomputed(self) -> Recomputed | None:

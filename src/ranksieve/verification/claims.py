@@ -36,7 +36,7 @@ from ranksieve.subset import Proof, SubsetSearch, proven_bound
 from ranksieve.verification.case import (
     COST,
     DAMAGE_ERRORS,
-    DATA_TITLES,
+    DATA_DESCRIPTIONS,
     REFIT_TOLERANCE,
     WEIGHT_TOLERANCE,
     Case,
@@ -77,10 +77,10 @@ LEARNED_SCALES = ("z", "within_z", "min_max")
 def check_data(case: Case) -> Iterator[Verdict]:
     """Check the fingerprints of the data and the columns of the features."""
     if "train" not in case.model.data:
-        yield Verdict(DATA_TITLES["train"], None, "the file does not state the training data")
+        yield Verdict(DATA_DESCRIPTIONS["train"], None, "the file does not state the training data")
     for name, stated in case.model.data.items():
-        claim = DATA_TITLES.get(name, name)
-        if name not in DATA_TITLES:
+        claim = DATA_DESCRIPTIONS.get(name, name)
+        if name not in DATA_DESCRIPTIONS:
             yield Verdict(claim, False, "unknown to this release")
             continue
         part = case.data if name == "train" else getattr(case, name)
