@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.choice.families import ForwardSearchWithFolds, ForwardSearchWithoutFold
 from ranksieve.choice.folds import Folds
 from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.data.budget import Budget
@@ -138,20 +137,16 @@ def test_the_remaining_budget_is_used():
     assert (prices.of_models(coefs_of(path)) <= 7.0).all()
 
 
-def test_approximate_selections_without_a_fold_are_near_exact_ones():
-    """Second-order models around the fits of all data give nearly the same sets and weights."""
+def test_each_fold_is_held_out_of_its_own_selection():
+    """The weights without a fold are those of a forward selection on the data without its queries."""
     data = rs.make_ranking(
-        n_queries=120, n_features=15, n_informative=5, docs_per_query=12, noise=0.5, random_state=8
+        n_queries=40, n_features=15, n_informative=5, docs_per_query=12, noise=1.5, random_state=8
     )
-    folds = Folds(data, 5, 2)
-    budget = Budget(must_not=~folds.objective.varies)
-    whole = ForwardSearchWithFolds(folds, budget.usable)
-    path = whole.path(6, budget)
-    assert sets_of(path) == sets_of(ForwardSearch(folds.objective, budget.usable).path(6, budget))
-    for fold in folds.splits[0]:
-        near = ForwardSearchWithoutFold(whole, fold).path(6, budget)
-        exact = ForwardSearch(folds.objective_without(fold), budget.usable, ridge=whole.ridge).path(6, budget)
-        assert sets_of(near) == sets_of(exact)
-        np.testing.assert_allclose(coefs_of(near), coefs_of(exact), rtol=0.02, atol=0.01)
-        np.testing.assert_allclose(objectives_of(near), objectives_of(exact), rtol=2e-3)
-        assert np.abs(coefs_of(near) - coefs_of(path)).max() > 1e-3  # not just the model of all data
+    ranker = rs.SparseRanker(5, families=("forward",), cv=4, normalise="none").fit(data)
+    family, folds = ranker.choice_.families[0], Folds(data, 4, 6)
+    budget, ridge = Budget(must_not=~folds.objective.varies), family.candidates[0].strength
+    for k, fold in enumerate(folds.splits[0]):
+        rest = data.select_queries(np.setdiff1d(np.arange(data.n_queries), folds.queries[fold]))
+        alone = ForwardSearch(make_objective(rest), budget.usable, ridge=ridge).path(len(family), budget)
+        np.testing.assert_allclose(family.fold_coefs[:, k], coefs_of(alone), rtol=1e-6, atol=1e-9)
+    assert ((family.fold_coefs != 0) != (family.coefs != 0)[:, None]).any()

@@ -82,36 +82,17 @@ def test_the_objective_without_a_fold():
     for fold, queries in enumerate(folds.queries):
         rest = np.setdiff1d(np.arange(DATA.n_queries), queries)
         direct = make_objective(DATA.select_queries(rest), query_weight=WEIGHT[rest])
-        assert folds.objective_without(fold).evaluate(w).value == direct.evaluate(w).value
+        assert folds.objective_without(fold).evaluate(w).value == pytest.approx(
+            direct.evaluate(w).value, rel=1e-14
+        )
 
 
-def test_second_order_models_without_each_fold_of_the_first_split():
+def test_second_order_models_without_each_fold():
     folds = Folds(DATA, 5, 3, query_weight=WEIGHT)
     w, columns = np.linspace(-0.1, 0.2, 12), np.array([1, 4, 9])
     point = folds.objective.evaluate(w)
-    models = folds.second_order(point, columns, folds.first_split)
-    for fold, model in zip(folds.splits[0], models, strict=True):
+    for fold, model in enumerate(folds.second_order(point, columns)):
         left = folds.objective_without(fold)
         there = left.evaluate(w)
-        assert model.value == pytest.approx(there.value, rel=1e-12)
         np.testing.assert_allclose(model.gradient, left.gradient(there), rtol=1e-10, atol=1e-14)
         np.testing.assert_allclose(model.hessian, left.hessian(there, columns), rtol=1e-10)
-        moved = w.copy()
-        moved[columns] += 1e-4
-        assert model.at(moved) == pytest.approx(left.evaluate(moved).value, abs=1e-9)
-        assert model.at(moved) != pytest.approx(model.value, abs=1e-7)
-
-
-@pytest.mark.parametrize("labels", [DATA.y, np.arange(DATA.n_docs) % 11])
-def test_shares_of_queries_in_the_loss(labels):
-    """Two levels and many levels use different code."""
-    data = rs.Dataset(DATA.X, labels, DATA.qid)
-    weight = WEIGHT + 1.0
-    objective = make_objective(data, query_weight=weight)
-    point = objective.evaluate(np.linspace(-0.2, 0.3, 12))
-    shares = objective.values(point, np.arange(data.n_queries + 1))
-    alone = [make_objective(data.select_queries([q])) for q in range(data.n_queries)]
-    expected = [
-        w * one.evaluate(point.w).value * one.loss.normaliser for w, one in zip(weight, alone, strict=True)
-    ]
-    np.testing.assert_allclose(shares, expected, rtol=1e-10)

@@ -143,14 +143,6 @@ def test_selection_frequency_resamples_held_out_queries_without_refits(train, cv
     assert np.ptp(ranker.choice_.confidence.frequency) > 0.5
 
 
-def test_folds_of_a_forward_selection_are_not_fitted_separately(train, monkeypatch):
-    monkeypatch.setattr("ranksieve.choice.folds.Folds.objective_without", None)
-    ranker = SparseRanker(6, "ndcg@5", families=("forward",), cv=3).fit(train)
-    assert ranker.n_folds_ == 3
-    without = ranker.choice_.families[0].fold_coefs != 0
-    assert (without != without[:, :1]).any(), "each fold selects its own features"
-
-
 def test_confidence(train):
     a, b = halves(train)
     fitted = SparseRanker(2, "ndcg@5").fit(a, valid=b)

@@ -17,6 +17,8 @@ from ranksieve.data.describe import Names, find_document, full_document_name, pl
 from ranksieve.data.matrix import dense_block
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.io.tables import as_costs
+from ranksieve.losses import Loss
+from ranksieve.losses.squared_hinge import stated_loss
 from ranksieve.metrics import Evaluator, MetricSpec, Profile, evaluate
 from ranksieve.metrics.evaluate import mean_of_defined, parse_all, scores_of
 from ranksieve.metrics.significance import holm, paired_t, randomisation
@@ -254,17 +256,20 @@ def feature_importance(
     With costs, there is also a row for each group of features that is paid once, if the model uses one of
     them: dropping one feature of a group saves nothing while another is in use. The other weights are kept
     unless ``train`` is given: then the weights with and without the feature are refitted on it, min f(w) +
-    ½ρ‖w‖², f the mean squared hinge over pairs, ρ = 10⁻⁶·‖Xᵀ∇f(0)‖_∞. ``profile`` is as in
-    :func:`ranksieve.evaluate`. Rows are ordered by metric, then by decreasing loss.
+    ½ρ‖w‖², f the mean squared hinge over pairs with the model's pair weighting, ρ = 10⁻⁶·‖Xᵀ∇f(0)‖_∞.
+    ``profile`` is as in :func:`ranksieve.evaluate`. Rows are ordered by metric, then by decreasing loss.
     """
     linear = model_to_explain(model)
     specs, drops = parse_all(metrics), _drops(linear, data, feature_costs)
     evaluator, values_of = Evaluator(data, profile), inputs(linear, data)
     refit_data = None if train is None else (inputs(linear, train), train)
+    loss = stated_loss(linear.parameters)
 
     def per_query(without: tuple[int, ...]) -> Mapping[str, FloatArray]:
         columns = np.delete(np.arange(len(linear.terms)), without)
-        weights = linear.weights[columns] if refit_data is None else _refit_weights(*refit_data, columns)
+        weights = (
+            linear.weights[columns] if refit_data is None else _refit_weights(*refit_data, loss, columns)
+        )
         return evaluator.evaluate(linear_scores(values_of, columns, weights), specs).per_query
 
     with_all = per_query(())
@@ -315,10 +320,11 @@ def _p_values(
     return list(zip(p_t, p_random, holm(p_t).tolist(), holm(p_random).tolist(), strict=True))
 
 
-def _refit_weights(values: FloatArray, train: Dataset, columns: IntArray) -> FloatArray:
+def _refit_weights(values: FloatArray, train: Dataset, loss: Loss, columns: IntArray) -> FloatArray:
     if len(columns) == 0:
         return np.empty(0)
-    objective = make_objective(train.replace_features(values[:, columns], [f"f{j + 1}" for j in columns]))
+    data = train.replace_features(values[:, columns], [f"f{j + 1}" for j in columns])
+    objective = make_objective(data, loss)
     ridge = IMPORTANCE_RIDGE_SHARE * float(np.abs(objective.gradient(objective.at_zero)).max())
     return ProxNewton(tol=1e-6, max_iter=100).solve(Problem(objective, Ridge(ridge))).w
 

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -146,10 +145,6 @@ class Objective(ABC):
         """The Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
 
     @abstractmethod
-    def values(self, point: Point, cuts: IntArray) -> FloatArray:
-        """Sums of the loss over the queries between consecutive cuts."""
-
-    @abstractmethod
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         """Sums of the gradient over the queries between consecutive cuts; rows are grouped by query."""
 
@@ -240,9 +235,6 @@ class DocumentObjective(Objective):
     def _transposed(self, grouped: Any) -> FloatArray:
         """Xᵀ times one number per document; documents are grouped by query."""
         return np.asarray(self.features.transposed(self.loss.queries.restore(grouped)))
-
-    def values(self, point: Point, cuts: IntArray) -> FloatArray:
-        return np.array([point.at.by_query[a:b].sum() for a, b in pairwise(cuts.tolist())])
 
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         g = self.loss.queries.restore(point.at.gradient)

@@ -97,10 +97,12 @@ class BoundAveragePrecisionHinge(SortedLoss):
 class Hinge:
     """f(s) = (1/p) Σ_{(i,j)} ω_ij max(0, 1 − (s_i − s_j)) over pairs of one query with y_i > y_j.
 
-    ω_ij is the query weight times both document weights, and p = Σ ω_ij. The loss has a kink where
-    s_i − s_j = 1; the gradient is the subgradient without such pairs.
+    ω_ij is the query weight times both document weights, and p = Σ ω_ij; ``pair_weighting`` as in
+    :class:`ranksieve.losses.SquaredHinge`. The loss has a kink where s_i − s_j = 1; the gradient is the
+    subgradient without such pairs.
     """
 
+    pair_weighting: str = "pairs"
     name: ClassVar[str] = "hinge"
 
     def bind(
@@ -110,7 +112,7 @@ class Hinge:
         query_weight: FloatArray | None = None,
         document_weight: FloatArray | None = None,
     ) -> BoundHinge:
-        return BoundHinge(y, queries, query_weight, document_weight)
+        return BoundHinge(y, queries, query_weight, document_weight, pair_weighting=self.pair_weighting)
 
 
 class BoundHinge(PairLoss):

@@ -34,10 +34,13 @@ class ModifiedHuber:
     ----------
     gain, discount : array, optional
         One number per document, in input order; if omitted, the factor is 1.
+    pair_weighting : str
+        As in :class:`ranksieve.losses.SquaredHinge`, with P without gains and discounts.
     """
 
     gain: FloatArray | None = None
     discount: FloatArray | None = None
+    pair_weighting: str = "pairs"
     name: ClassVar[str] = "modified_huber"
 
     def bind(
@@ -47,7 +50,9 @@ class ModifiedHuber:
         query_weight: FloatArray | None = None,
         document_weight: FloatArray | None = None,
     ) -> BoundModifiedHuber:
-        return BoundModifiedHuber(y, queries, self.gain, self.discount, query_weight, document_weight)
+        return BoundModifiedHuber(
+            y, queries, self.gain, self.discount, query_weight, document_weight, self.pair_weighting
+        )
 
 
 class BoundModifiedHuber(PairLoss):
@@ -64,8 +69,9 @@ class BoundModifiedHuber(PairLoss):
         discount: FloatArray | None,
         query_weight: FloatArray | None,
         document_weight: FloatArray | None,
+        pair_weighting: str = "pairs",
     ) -> None:
-        super().__init__(y, queries, query_weight, document_weight)
+        super().__init__(y, queries, query_weight, document_weight, pair_weighting=pair_weighting)
         self._by_level = np.lexsort((self.level, queries.query_of_grouped))  # within each query
         self._weight_of_query = np.repeat(self.query_weight, queries.sizes)  # per document
         level_start = _level_starts(self.level[self._by_level], queries)

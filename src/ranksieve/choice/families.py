@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
-from ranksieve.choice.folds import Folds, SecondOrder
-from ranksieve.choice.forward import (
-    EMPTY_SET,
-    MAX_ITER,
-    ForwardSearch,
-    ForwardSearchBase,
-    ModelKey,
-    SetKey,
-    SetQuadratic,
-    fit_set,
-    set_key,
-)
+from ranksieve.choice.folds import Folds
+from ranksieve.choice.forward import MAX_ITER, ForwardSearch, SetQuadratic, fit_set
 from ranksieve.choice.held_out import HeldOut, Validation
 from ranksieve.data.budget import Budget
 from ranksieve.objective import Objective, Point
@@ -213,19 +203,16 @@ class ForwardSearches:
     """Forward selection on all data and without each fold of the first split."""
 
     def __init__(self, task: FamilyTask, ridge: float | None = None) -> None:
-        usable, tol = task.budget.usable, task.tol
-        self._searches: dict[int | None, ForwardSearchBase] = {}
-        if task.folds is None:
-            self._searches[None] = ForwardSearch(task.objective, usable, tol, ridge)
-        else:
-            whole = ForwardSearchWithFolds(task.folds, usable, tol, ridge)
-            self._searches = {
-                None: whole,
-                **{k: ForwardSearchWithoutFold(whole, k) for k in task.folds.splits[0]},
-            }
+        self._folds = task.folds
+        self._new = partial(ForwardSearch, usable=task.budget.usable, tol=task.tol)
+        self._searches = {None: self._new(task.objective, ridge=ridge)}
 
-    def __getitem__(self, fold: int | None) -> ForwardSearchBase:
+    def __getitem__(self, fold: int | None) -> ForwardSearch:
         """The search without ``fold``; None: on all data."""
+        if fold not in self._searches:
+            assert self._folds is not None
+            objective = self._folds.objective_without(fold)
+            self._searches[fold] = self._new(objective, ridge=self._searches[None].ridge)
         return self._searches[fold]
 
 
@@ -288,8 +275,8 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
 def forward_family(task: FamilyTask, path: Family | None = None, label: str = "forward") -> Family | None:
     """Forward selection with swaps, one set for each number of features, fitted without ℓ1.
 
-    Without a fold other features may be selected, which one Newton step cannot find; so the selection is
-    repeated without each fold of the first split.
+    The selection is repeated without each fold of the first split: one Newton step from the fit to all data
+    cannot find other features.
     """
     most, window, end = size_limits(task)
     report = task.progress.next()
@@ -390,7 +377,7 @@ def _refit(task: FamilyTask, sets: list[IntArray], start: FloatArray, ridge: flo
     if task.folds is None:
         return Candidate.of(result, task.ridge(ridge))
     columns = np.unique(np.concatenate(sets))
-    models = task.folds.second_order(result.point, columns, task.folds.all_folds)
+    models = task.folds.second_order(result.point, columns)
     fold_coefs = [
         SetQuadratic(model, ridge, task.budget).weights(chosen.tolist())
         for model, chosen in zip(models, sets[1:], strict=True)
@@ -406,70 +393,3 @@ FAMILIES: dict[str, Callable[[FamilyTask, Family], Family | None]] = {
     "subset": subset_family,
 }
 DEFAULT_FAMILIES = (PATH, "log", "forward")
-
-
-class ForwardSearchWithFolds(ForwardSearch):
-    """The search on all data; it also computes the second-order models without each fold of the first split.
-
-    They are taken around the fit of a set to all data or, for sets that occur only without a fold, around
-    the weights that the second-order model of the previous set predicts.
-    """
-
-    def __init__(
-        self, folds: Folds, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
-    ) -> None:
-        super().__init__(folds.objective, usable, tol, ridge)
-        self._folds = folds
-        self._fold_models: dict[ModelKey, list[SecondOrder]] = {}
-        self._fold_models_of_set: dict[SetKey, list[SecondOrder]] = {}
-
-    def fold_models(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> list[SecondOrder]:
-        """The models without each fold around a set, on its columns and those that may be added."""
-        if (key := (set_key(chosen), budget.affordable_key(chosen))) not in self._fold_models:
-            self._model(key, self._fit_point(chosen, start), chosen, budget)
-        return self._fold_models[key]
-
-    def fold_models_of_set(self, chosen: Sequence[int], start: FloatArray) -> list[SecondOrder]:
-        """The models without each fold around a set, at least on its columns."""
-        if (key := set_key(chosen)) not in self._fold_models_of_set:
-            point, columns = self._fit_point(chosen, start), np.array(key, dtype=np.int64)
-            split = self._folds.first_split
-            self._fold_models_of_set[key] = self._folds.second_order(point, columns, split)
-        return self._fold_models_of_set[key]
-
-    def fold_models_at_zero(self, chosen: Sequence[int], budget: Budget) -> list[SecondOrder]:
-        """The models without each fold around w = 0."""
-        self.model_at_zero(chosen, budget)
-        return self._fold_models[EMPTY_SET, budget.affordable_key(chosen)]
-
-    def _model(self, key: ModelKey, point: Point, chosen: Sequence[int], budget: Budget) -> SecondOrder:
-        split = self._folds.first_split
-        sums = self.objective.gradients(point, split.cuts)
-        g = np.where(self.objective.varies, sums.sum(axis=0), 0.0) / self.objective.loss.normaliser
-        columns = self._columns(g, chosen, budget)
-        self._fold_models[key] = self._folds.second_order(point, columns, split, sums)
-        self._fold_models_of_set.setdefault(key[0], self._fold_models[key])
-        return SecondOrder(point.w, g, self.objective.hessian(point, columns), columns)
-
-
-class ForwardSearchWithoutFold(ForwardSearchBase):
-    """The search without one fold; fits minimise the second-order model."""
-
-    def __init__(self, whole: ForwardSearchWithFolds, fold: int) -> None:
-        self._whole, self._fold, self.ridge = whole, fold, whole.ridge
-        self._fits: dict[SetKey, Result] = {}
-
-    def fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
-        key = set_key(chosen)
-        if key not in self._fits:
-            model = self._whole.fold_models_of_set(chosen, start)[self._fold]
-            w = SetQuadratic(model, self.ridge, budget).weights(chosen)
-            objective = model.at(w) + 0.5 * self.ridge * float(w @ w)
-            self._fits[key] = Result(w, objective, np.nan, 1, True, Trace(seconds=[0.0]))
-        return self._fits[key]
-
-    def model_at_fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
-        return self._whole.fold_models(chosen, start, budget)[self._fold]
-
-    def model_at_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
-        return self._whole.fold_models_at_zero(chosen, budget)[self._fold]

@@ -16,10 +16,13 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.kernels.linear import minimise_quadratic
+from ranksieve.losses import SquaredHinge
+from ranksieve.losses.base import query_factors
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers.prox_newton import model_minimum, steepest, working_set_limit
 
+SQUARED_HINGE = SquaredHinge()
 VIOLATION_TOL = 1e-2  # share of the initial violation of the optimality conditions that may remain
 MAX_FOLD_SWEEPS = 1000  # of coordinate descent
 FOLD_WORKING_SET_SHARE = 0.6  # add features whose gradient without some fold reaches this share of the slope
@@ -27,18 +30,12 @@ FOLD_WORKING_SET_SHARE = 0.6  # add features whose gradient without some fold re
 
 @dataclass(frozen=True, eq=False)
 class SecondOrder:
-    """Second-order model of f around w: gradient, Hessian on ``columns``, value (NaN if unknown)."""
+    """Second-order model of f around w, up to its value: gradient, and Hessian on ``columns``."""
 
     w: FloatArray
     gradient: FloatArray
     hessian: FloatArray
     columns: IntArray
-    value: float = np.nan
-
-    def at(self, w: FloatArray) -> float:
-        """Value of the model at weights that differ from ``self.w`` in ``columns`` only."""
-        step = (w - self.w)[self.columns]
-        return float(self.value + self.gradient[self.columns] @ step + 0.5 * step @ self.hessian @ step)
 
     def minimum(self, slopes: Slopes) -> FloatArray:
         """argmin of the model plus the penalty over the weights of ``columns``."""
@@ -81,8 +78,8 @@ class Folds:
         For each fold the indices of its queries in the training data, ascending.
     splits : list of range
         For each repeat its folds, which together contain every query once.
-    all_folds, first_split : Partition
-        All folds; and the folds of the first repeat only, each of which is one part.
+    all_folds : Partition
+        The parts, and which of them are outside each fold.
     """
 
     def __init__(
@@ -92,8 +89,8 @@ class Folds:
         repeats: int = 1,
         random_state: int = 0,
         query_weight: FloatArray | None = None,
+        loss: SquaredHinge = SQUARED_HINGE,
     ) -> None:
-        self._data, self._query_weight = data, query_weight
         pairs = data.pair_weights
         has_pairs, order = pairs > 0, np.random.default_rng(random_state).permutation(data.n_queries)
         shuffled = np.concatenate([order[has_pairs[order]], order[~has_pairs[order]]])
@@ -105,19 +102,16 @@ class Folds:
         members = (firsts[:, None] + np.arange(repeats)) % n_parts
         self.splits = [range(k * n_folds, (k + 1) * n_folds) for k in range(repeats)]
         self.queries: list[IntArray] = [np.sort(np.concatenate([parts[k] for k in fold])) for fold in members]
-        ordered = np.concatenate(parts)
-        weight = np.ones(data.n_queries) if query_weight is None else query_weight
-        self.objective: Objective = make_objective(
-            data.in_query_order(ordered),
-            query_weight=None if query_weight is None else weight[ordered],
-        )
+        self._order, self._loss = np.concatenate(parts), loss
+        self._weight = weight = np.ones(data.n_queries) if query_weight is None else query_weight
+        self._data = data.in_query_order(self._order)
+        self.objective: Objective = make_objective(self._data, loss, weight[self._order])
         cuts = np.cumsum([0, *(len(part) for part in parts)])
-        pairs_of_parts = np.array([np.sum((weight * pairs)[part]) for part in parts])
+        of_query = weight * query_factors(pairs, loss.pair_weighting) * pairs
+        pairs_of_parts = np.array([np.sum(of_query[part]) for part in parts])
         outside = np.ones((len(members), n_parts))
         np.put_along_axis(outside, members, 0.0, axis=1)
         self.all_folds = Partition(cuts, outside, pairs_of_parts)
-        pairs_of_folds = pairs_of_parts.reshape(-1, repeats).sum(axis=1)
-        self.first_split = Partition(cuts[::repeats], 1.0 - np.eye(n_folds), pairs_of_folds)
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -130,9 +124,10 @@ class Folds:
         return fold
 
     def objective_without(self, fold: int) -> Objective:
-        others = np.setdiff1d(np.arange(self._data.n_queries), self.queries[fold])
-        weight = None if self._query_weight is None else self._query_weight[others]
-        return make_objective(self._data.select_queries(others), query_weight=weight)
+        """The objective without the queries of a fold: they have weight 0, so no row is copied."""
+        weight = self._weight.copy()
+        weight[self.queries[fold]] = 0.0
+        return make_objective(self._data, self._loss, weight[self._order])
 
     def minima(self, point: Point, slopes: Sequence[Slopes]) -> FloatArray:
         """Weights without each fold (folds × features), one Newton step from the optimum of all data.
@@ -152,22 +147,12 @@ class Folds:
             model[columns] = minimise_quadratic(hessian, g, w, up, down, ridge, tol, MAX_FOLD_SWEEPS)
         return models
 
-    def second_order(
-        self, point: Point, columns: IntArray, partition: Partition, gradient_sums: FloatArray | None = None
-    ) -> list[SecondOrder]:
-        """Second-order models of f without each fold of a partition, around a point.
-
-        ``gradient_sums`` are the gradients of the parts, if already computed.
-        """
-        cuts, objective = partition.cuts, self.objective
-        sums = objective.gradients(point, cuts) if gradient_sums is None else gradient_sums
-        parts = zip(
-            partition.means_without(sums),
-            partition.means_without(objective.hessians(point, columns, cuts)),
-            partition.means_without(objective.values(point, cuts)),
-            strict=True,
-        )
-        return [SecondOrder(point.w, g, hessian, columns, float(value)) for g, hessian, value in parts]
+    def second_order(self, point: Point, columns: IntArray) -> list[SecondOrder]:
+        """Second-order models of f without each fold, around a point."""
+        partition, objective = self.all_folds, self.objective
+        gradients = partition.means_without(objective.gradients(point, partition.cuts))
+        hessians = partition.means_without(objective.hessians(point, columns, partition.cuts))
+        return [SecondOrder(point.w, g, H, columns) for g, H in zip(gradients, hessians, strict=True)]
 
     def _working_set(self, w: FloatArray, gradients: FloatArray, slopes: Sequence[Slopes]) -> IntArray:
         """Features in use, and those whose gradient without some fold is near its slope."""

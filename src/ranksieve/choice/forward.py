@@ -4,12 +4,11 @@ min_w f(w) + ½μ‖w‖² over the weights of k features. Each step adds the fe
 model of the objective most; then single features are swapped as long as that lowers the objective.
 Near-copies of a selected feature gain almost nothing, so they are not selected.
 
-With feature costs, :meth:`ForwardSearchBase.sets_by_cost` selects sets for each number of features and cost.
+With feature costs, :meth:`ForwardSearch.sets_by_cost` selects sets for each number of features and cost.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -188,25 +187,22 @@ class CostedSet:
     quadratic: SetQuadratic
 
 
-class ForwardSearchBase(ABC):
-    """Forward selection with swaps; subclasses provide fits and second-order models.
+class ForwardSearch:
+    """Forward selection with swaps for one objective; searches with different budgets share fits and models.
 
     ``ridge`` is μ of all fits.
     """
 
-    ridge: float
-
-    @abstractmethod
-    def fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
-        """Fit a set, starting from the weights ``start``."""
-
-    @abstractmethod
-    def model_at_fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> SecondOrder:
-        """Second-order model around the fit of a set, on its columns and those that may be added."""
-
-    @abstractmethod
-    def model_at_zero(self, chosen: Sequence[int], budget: Budget) -> SecondOrder:
-        """Second-order model around w = 0."""
+    def __init__(
+        self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
+    ) -> None:
+        self.objective, self.tol = objective, tol
+        curvature = objective.curvatures(objective.at_zero)
+        self.ridge = FORWARD_RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
+        self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
+        self._fits: dict[SetKey, Result] = {}
+        self._models: dict[ModelKey, SecondOrder] = {}
+        self._latest: tuple[SetKey, Point] | None = None
 
     def path(
         self,
@@ -310,21 +306,6 @@ class ForwardSearchBase(ABC):
     ) -> tuple[Result, SetQuadratic]:
         quadratic = SetQuadratic(self.model_at_fit(chosen, start, budget), self.ridge, budget)
         return self.fit(chosen, start, budget), quadratic
-
-
-class ForwardSearch(ForwardSearchBase):
-    """Forward selection for one objective; searches with different budgets share fits and models."""
-
-    def __init__(
-        self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
-    ) -> None:
-        self.objective, self.tol = objective, tol
-        curvature = objective.curvatures(objective.at_zero)
-        self.ridge = FORWARD_RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
-        self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
-        self._fits: dict[SetKey, Result] = {}
-        self._models: dict[ModelKey, SecondOrder] = {}
-        self._latest: tuple[SetKey, Point] | None = None
 
     def fit(self, chosen: Sequence[int], start: FloatArray, budget: Budget) -> Result:
         key = set_key(chosen)

@@ -24,6 +24,7 @@ from ranksieve.data.dataset import (
 )
 from ranksieve.data.features import MAX_SHOWN_NAMES, as_sign, named_signs
 from ranksieve.errors import DataError, ParameterError, short_list
+from ranksieve.losses.squared_hinge import stated_loss
 from ranksieve.model.linear import (
     Card,
     FittedRanker,
@@ -257,9 +258,9 @@ def make_scorecard(
         fingerprints["query_weight"] = fingerprint_of_weights(weight)
     data, weight = drop_zero_weight(data, weight)
     values = data.replace_features(plain.inputs(data), plain.names)
-    signs = _signs(model, plain, data.feature_names)
+    signs, loss = _signs(model, plain, data.feature_names), stated_loss(model.parameters)
     with single_threaded_blas():
-        objective = make_objective(values.replace_features(values.X / scale), query_weight=weight)
+        objective = make_objective(values.replace_features(values.X / scale), loss, weight)
         ridge, start = _ridge(model, objective), np.zeros(len(scale))
         if not ridge:
             raise DataError(None, None, NO_CARD)
@@ -282,6 +283,7 @@ def make_scorecard(
             "model": model.method,
             "levels": levels,
             "units": units or {},
+            "pair_weighting": loss.pair_weighting,
             "signs": {name: sign for name, sign in zip(plain.names, signs, strict=True) if sign},
             "ridge_scales": dict(zip(plain.names, scale, strict=True)),
         },

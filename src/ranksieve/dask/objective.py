@@ -370,9 +370,6 @@ class PartedObjective(Objective):
                 self.features.keep(columns)  # a caller that needs the full Hessian will need it again
         return block
 
-    def values(self, point: Point, cuts: IntArray) -> FloatArray:
-        return self._sum(LossShare.between, point, cuts, LocalObjective.values)
-
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
         return self._sum(LossShare.between, point, cuts, LocalObjective.gradients)
 

@@ -21,19 +21,13 @@ PAIR_COLUMNS = 4  # documents that a program compares with its own ones at a tim
 
 @dataclass(frozen=True, eq=False)
 class DeviceValue:
-    """The loss at some scores; ``size`` is Σ |gradient|. Gradient and sums by query are on the GPU."""
+    """The loss at some scores; ``size`` is Σ |gradient|. The gradient is on the GPU."""
 
     s: Any
     value: float
     slack: float
     size: float
     gradient: Any
-    sums: Any
-
-    @cached_property
-    def by_query(self) -> FloatArray:
-        """Contribution of each query to the sum."""
-        return np.asarray(self.sums[:, 1].cpu().numpy())
 
 
 class DeviceSquaredHinge:
@@ -66,12 +60,12 @@ class DeviceSquaredHinge:
     def evaluate(self, s: Any) -> DeviceValue:
         """Sum and gradient at the scores ``s``."""
         gradient, by_query = self.sums(s)
-        return self.value(s, gradient, by_query, by_query.sum(0).tolist())
+        return self.value(s, gradient, by_query.sum(0).tolist())
 
-    def value(self, s: Any, gradient: Any, by_query: Any, totals: Any) -> DeviceValue:
+    def value(self, s: Any, gradient: Any, totals: Any) -> DeviceValue:
         """The results of :meth:`sums`, with the totals over queries."""
         slack, value, size = totals
-        return DeviceValue(s, float(value), float(slack), float(size), gradient, by_query)
+        return DeviceValue(s, float(value), float(slack), float(size), gradient)
 
     def sums(self, s: Any) -> tuple[Any, Any]:
         """The gradient, and Σ ωξ, Σ ωξ² and Σ |gradient| of each query, without synchronisation."""

@@ -17,7 +17,7 @@ from ranksieve.gpu.features import DeviceFeatures, DeviceLists
 from ranksieve.gpu.loss import DeviceSquaredHinge, DeviceValue, Hessians
 from ranksieve.gpu.matrix import DeviceMatrix
 from ranksieve.losses import SquaredHinge
-from ranksieve.losses.base import NO_PAIRS, Loss
+from ranksieve.losses.base import NO_PAIRS, Loss, query_factors
 from ranksieve.losses.squared_hinge import BoundSquaredHinge, checked_levels, checked_table
 from ranksieve.objective import DocumentObjective, HessianBlock, Point
 
@@ -60,7 +60,7 @@ class DeviceObjective(DocumentObjective):
         sums, scores = self.loss.sums, self.scores(w)
         g, by_query = sums.sums(scores)
         totals = torch.cat([by_query.sum(0), self.features.transposed_on_device(g)]).cpu().numpy()
-        at = sums.value(scores, g, by_query, totals[:3])
+        at = sums.value(scores, g, totals[:3])
         self._gradient = (at, np.where(self.varies, totals[3:] / self.loss.normaliser, 0.0))
         return self._point(w, scores, at)
 
@@ -130,6 +130,7 @@ def device_objective(data: Dataset, loss: Loss, query_weight: FloatArray | None)
     features = DeviceFeatures(matrix.values, lists)
     check_features(features.spread, features.max_abs, data.feature_names)
     weight = checked_query_weight(query_weight, queries.n_queries)
+    weight = weight * query_factors(data.pair_weights, loss.pair_weighting)
     document_weight = (
         None if data.document_weight is None else lists.to_device(data.document_weight, np.float64)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ranksieve.losses.base import BoundLoss, Loss, ScoreValue
+from ranksieve.losses.base import PAIR_WEIGHTINGS, BoundLoss, Loss, ScoreValue
 from ranksieve.losses.cost_sensitive_listmle import CostSensitiveListMLE
 from ranksieve.losses.squared_hinge import SquaredHinge
 
@@ -15,6 +15,7 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 
 __all__ = [
     "LOSSES",
+    "PAIR_WEIGHTINGS",
     "BoundLoss",
     "CostSensitiveListMLE",
     "Loss",

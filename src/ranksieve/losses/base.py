@@ -13,9 +13,13 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import checked_query_weight
 from ranksieve.data.inputs import as_document_weight
 from ranksieve.data.queries import Queries, local_levels
+from ranksieve.errors import lookup
 
 Weights: TypeAlias = FloatArray | None
 """One number ≥ 0 per query or per document; None: all are 1."""
+
+PAIR_WEIGHTINGS = {"pairs": 0.0, "sqrt": 0.5, "queries": 1.0}
+"""Exponent p of a pairwise loss by name: a query has the weight P^(−p), P the total weight of its pairs."""
 
 NO_PAIRS = (
     "there is no pair to learn from: in every query all documents have the same label; "
@@ -23,19 +27,23 @@ NO_PAIRS = (
 )
 
 
+def query_factors(pairs: FloatArray, pair_weighting: str) -> FloatArray:
+    """P^(−p) for each query, P the total weight of its pairs; 0 for a query without pairs."""
+    power = lookup(PAIR_WEIGHTINGS, pair_weighting, "pair_weighting")
+    return np.divide(1.0, pairs**power, out=np.zeros(len(pairs)), where=pairs > 0)
+
+
 @dataclass(frozen=True)
 class ScoreValue:
     """A loss at one score vector: sum, gradient, ``slack`` for the dual, and ``state`` for the Hessian.
 
-    ``by_query`` has the contribution of each query to the sum, if the loss stores it. ``terms`` are the sizes
-    of the terms of gradient and sum, if these may cancel almost to 0.
+    ``terms`` are the sizes of the terms of gradient and sum, if these may cancel almost to 0.
     """
 
     value: float
     gradient: FloatArray
     slack: float = 0.0
     state: Any = None
-    by_query: Any = None
     terms: tuple[float, float] | None = None
 
     @cached_property

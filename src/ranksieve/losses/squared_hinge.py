@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -25,7 +25,7 @@ from ranksieve.kernels.pairs import (
     partner_rows,
 )
 from ranksieve.kernels.sorted_pairs import HessianParts, HingeArrays, SortedLists
-from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, Weights, grouped_weights
+from ranksieve.losses.base import NO_PAIRS, Curvature, ScoreValue, Weights, grouped_weights, query_factors
 
 WORSE, BETTER = 1, -1  # side of the partners: less or more relevant documents
 
@@ -76,7 +76,8 @@ class PairLoss(SortedLoss):
     """A sum over the active pairs of each query, weighted by the query and both documents.
 
     With a ``table``, pairs are also weighted by table[level of a document, level of its partner]; labels must
-    then be integers from 0.
+    then be integers from 0. ``query_weight`` becomes the query weights times the factors of
+    ``pair_weighting``.
     """
 
     def __init__(
@@ -86,11 +87,14 @@ class PairLoss(SortedLoss):
         query_weight: Weights,
         document_weight: Weights = None,
         table: FloatArray | None = None,
+        pair_weighting: str = "pairs",
     ) -> None:
         super().__init__(queries, query_weight, document_weight)
         self._table, labels = table, queries.group(y)
         self.level = local_levels(labels, queries) if table is None else checked_levels(labels, len(table))
-        self.normaliser = float(self._pairs_per_query() @ self.query_weight)
+        pairs = self._pairs_per_query()
+        self.query_weight = self.query_weight * query_factors(pairs, pair_weighting)
+        self.normaliser = float(pairs @ self.query_weight)
         if self.normaliser <= 0:
             raise DataError(None, None, NO_PAIRS)
 
@@ -127,10 +131,13 @@ class SquaredHinge:
     """f(s) = (1/p) Σ_{(i,j)} ω_ij max(0, 1 − (s_i − s_j))² over pairs of one query with y_i > y_j.
 
     ω_ij is the query's weight times the weights of both documents times ``level_weights[y_i, y_j]`` (1 by
-    default), and p = Σ ω_ij: weight 2 is equivalent to having the query or document twice.
+    default), and p = Σ ω_ij: weight 2 is equivalent to having the query or document twice. ``pair_weighting``
+    also weights each query by a power of P, the total weight of its pairs: "pairs" by 1, so that all pairs
+    count equally, "sqrt" by 1/√P, "queries" by 1/P, so that all queries count equally.
     """
 
     level_weights: FloatArray | None = None
+    pair_weighting: str = "pairs"
     name: ClassVar[str] = "squared_hinge"
 
     @property
@@ -144,16 +151,26 @@ class SquaredHinge:
         if self.level_weights is not None:
             below_diagonal = np.tril(checked_table(self.level_weights), -1)
             return WeightedLabels(
-                y, queries, query_weight, document_weight, below_diagonal + below_diagonal.T
+                y,
+                queries,
+                query_weight,
+                document_weight,
+                below_diagonal + below_diagonal.T,
+                self.pair_weighting,
             )
-        few = len(np.unique(y)) <= MAX_LIST_LABELS
-        return (FewLabels if few else ManyLabels)(y, queries, query_weight, document_weight)
+        kind = FewLabels if len(np.unique(y)) <= MAX_LIST_LABELS else ManyLabels
+        return kind(y, queries, query_weight, document_weight, pair_weighting=self.pair_weighting)
 
     def normaliser_without_pairs(
         self, queries: Queries, query_weight: Weights, document_weight: Weights
     ) -> float:
         """Contribution of documents without pairs to the normaliser."""
         return 0.0
+
+
+def stated_loss(parameters: Mapping[str, Any]) -> SquaredHinge:
+    """The squared hinge with the pair weighting in a model's parameters (default: "pairs")."""
+    return SquaredHinge(pair_weighting=parameters.get("pair_weighting", "pairs"))
 
 
 class BoundSquaredHinge(PairLoss):
@@ -197,7 +214,7 @@ class LatestArrays:
         """The loss at the scores s."""
         with self._lock:
             at, self._s = self._evaluate(s, self._arrays), s
-        return LatestValue(at.value, at.slack, at.by_query, at.terms, s, self)
+        return LatestValue(at.value, at.slack, at.terms, s, self)
 
     def at(self, s: FloatArray) -> HingeArrays:
         """The arrays for the scores s, recomputed if s are not the latest scores."""
@@ -214,7 +231,6 @@ class LatestValue:
 
     value: float
     slack: float
-    by_query: FloatArray
     terms: tuple[float, float] | None
     s: FloatArray
     latest: LatestArrays
@@ -241,9 +257,14 @@ class FewLabels(BoundSquaredHinge):
     )
 
     def __init__(
-        self, y: FloatArray, queries: Queries, query_weight: Weights, document_weight: Weights = None
+        self,
+        y: FloatArray,
+        queries: Queries,
+        query_weight: Weights,
+        document_weight: Weights = None,
+        pair_weighting: str = "pairs",
     ) -> None:
-        super().__init__(y, queries, query_weight, document_weight)
+        super().__init__(y, queries, query_weight, document_weight, pair_weighting=pair_weighting)
         self.level = self.level.astype(np.int8)
         self._lists, better = sorted_pairs.make_lists(self.level, queries.offsets)
         # sorted by the latest scores
@@ -276,7 +297,7 @@ class FewLabels(BoundSquaredHinge):
         map_shares(work, self.cuts)
         slack, value, *terms = sums.sum(axis=0).tolist()
         sizes = (terms[0], terms[1])
-        return ScoreValue(_not_negative(value), arrays.gradient, slack, arrays, sums[:, 1], sizes)
+        return ScoreValue(_not_negative(value), arrays.gradient, slack, arrays, sizes)
 
     def line(self, at: ScoreValue, s: FloatArray, d: FloatArray) -> Callable[[float], tuple[float, float]]:
         """Function that returns both derivatives of the loss along d at s + μd; ``at`` is the loss at s."""
@@ -339,12 +360,10 @@ class ManyLabels(BoundSquaredHinge):
         gradient = weight * (2.0 * (worse_slack - better_slack))
         degree, slack = weight * (better_count + worse_count), float(np.sum(weight * better_slack))
         value = slack + 0.5 * float(np.sum(t * gradient))  # Σ ξ² = Σ ξ − Σ ξ(t_i − t_j)
-        shares = weight * better_slack + 0.5 * t * gradient
-        by_query = np.add.reduceat(shares, self.queries.offsets[:-1])
         size = 1.0 + np.abs(t)
         terms = float(degree @ size), float(degree @ size**2)
         state = OrderState(ranking, degree)
-        return ScoreValue(_not_negative(value), gradient, slack, state, by_query, terms)
+        return ScoreValue(_not_negative(value), gradient, slack, state, terms)
 
     def curvature_of(self, at: ScoreValue, first: int, last: int, V: FloatArray) -> Curvature:
         """VᵀSV = VᵀN + NᵀV with N = deg·V − 2M, M_i the sum of V over i's active worse partners."""

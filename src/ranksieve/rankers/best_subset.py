@@ -20,7 +20,7 @@ from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight, drop_zero_weight, query_weights
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.losses import Loss, SquaredHinge
+from ranksieve.losses import SquaredHinge
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.objective import Objective, make_objective
 from ranksieve.path import Progress
@@ -31,6 +31,7 @@ from ranksieve.rankers.parameters import (
     Interval,
     Normalise,
     NotNegative,
+    PairWeighting,
     Positive,
     check_parameters,
     cost_of,
@@ -72,7 +73,7 @@ class BestSubset(Ranker):
         machine.
     ridge : float, optional
         μ. Default: 1 % of the mean curvature of the usable features at w = 0.
-    normalise, missing
+    pair_weighting, normalise, missing
         As in :class:`ranksieve.SparseRanker`.
 
     Attributes
@@ -117,10 +118,11 @@ class BestSubset(Ranker):
     time_limit: Annotated[float, Interval(Real, 0, np.inf, closed="both")] = 60.0
     max_nodes: Count | None = None
     ridge: Positive | None = None
+    pair_weighting: PairWeighting = "pairs"
     normalise: Normalise = "auto"
 
-    def _loss(self) -> Loss:
-        return SquaredHinge()
+    def _loss(self) -> SquaredHinge:
+        return SquaredHinge(pair_weighting=self.pair_weighting)
 
     def _abilities(self) -> Collection[str]:
         return ("linear", "scale", "document_weight", "budget")
@@ -153,7 +155,7 @@ class BestSubset(Ranker):
         return rankers
 
     def _search(self, task: Task) -> tuple[SubsetSearch, FeatureCosts | None]:
-        objective = make_objective(task.data, query_weight=task.query_weight)
+        objective = make_objective(task.data, self._loss(), task.query_weight)
         budget, costs = self._budget(task.source, task.data, task.preparation, objective)
         return SubsetSearch(objective, budget, self.ridge), costs
 
@@ -276,7 +278,7 @@ def evaluate_sizes(
     prepared = preparation.for_learning(data)
     n_folds, splits, fold_coefs = number_of_folds(cv, prepared, valid), [], None
     if n_folds:
-        folds = Folds(prepared, n_folds, 1, random_state, weight)
+        folds = Folds(prepared, n_folds, 1, random_state, weight, largest._loss())
         splits = [folds.fold_of_queries(one) for one in folds.splits]
         budget, _ = largest._budget(data, prepared, preparation, folds.objective)
         first = max(1, len(budget.fixed))

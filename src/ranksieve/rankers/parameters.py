@@ -19,6 +19,7 @@ from ranksieve.data.features import as_sign
 from ranksieve.data.inputs import MAX_MAGNITUDE, MIN_MAGNITUDE
 from ranksieve.errors import ParameterError
 from ranksieve.io.tables import as_costs
+from ranksieve.losses import PAIR_WEIGHTINGS
 from ranksieve.objective import Objective
 from ranksieve.prepare.missing import RANKER_POLICIES
 from ranksieve.prepare.scaling import NORMALISE_KINDS
@@ -137,6 +138,7 @@ FoldCount: TypeAlias = (
 Seed: TypeAlias = Annotated[int, Interval(Integral, 0, None, closed="left")]
 Device: TypeAlias = Annotated[str, Matching(re.compile(r"cpu|cuda(:\d+)?"), "'cpu', 'cuda' or 'cuda:N'")]
 Normalise: TypeAlias = Annotated[str, one_of(NORMALISE_KINDS)]
+PairWeighting: TypeAlias = Annotated[str, one_of(PAIR_WEIGHTINGS)]
 Missing: TypeAlias = Annotated[str, one_of(RANKER_POLICIES)]
 
 

@@ -40,7 +40,7 @@ from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.errors import DataError, ParameterError, lookup, warn_caller
 from ranksieve.gpu.matrix import on_device
-from ranksieve.losses import Loss, SquaredHinge
+from ranksieve.losses import SquaredHinge
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.model.linear import FittedRanker, LinearModel
 from ranksieve.objective import make_objective
@@ -54,6 +54,7 @@ from ranksieve.rankers.parameters import (
     FoldCount,
     Interval,
     Normalise,
+    PairWeighting,
     Positive,
     Seed,
     Share,
@@ -124,6 +125,9 @@ class SparseRanker(Ranker):
         have pairs.
     random_state : int
         Seed of the splits.
+    pair_weighting : "pairs", "sqrt" or "queries"
+        Weight of a query in the loss: with P pairs (the total weight of its pairs), each pair counts 1, 1/√P
+        or 1/P. "pairs" lets long lists dominate; with "queries" each query counts equally, as in the metric.
     normalise : "auto", "none", "z", "within_z", "min_max", "query_min_max" or "query_z"
         Scaling of features, with statistics of the training data or within each query; part of the model.
         "auto": "none" if all features are in [0, 1] and their ranges differ at most by a factor of 1,000,
@@ -179,6 +183,7 @@ class SparseRanker(Ranker):
     tol: Positive = 1e-6
     cv: FoldCount = "auto"
     random_state: Seed = 0
+    pair_weighting: PairWeighting = "pairs"
     normalise: Normalise = "auto"
     device: Device = "cpu"
 
@@ -303,8 +308,8 @@ class SparseRanker(Ranker):
             raise ParameterError("families", self.families, f"must name one or more of {', '.join(FAMILIES)}")
         return names
 
-    def _loss(self) -> Loss:
-        return SquaredHinge()
+    def _loss(self) -> SquaredHinge:
+        return SquaredHinge(pair_weighting=self.pair_weighting)
 
     def _abilities(self) -> Collection[str]:
         return (*super()._abilities(), "budget")
@@ -331,7 +336,7 @@ class SparseRanker(Ranker):
             return None
         few_queries = np.count_nonzero(task.data.pairs_per_query) < ENOUGH_QUERIES
         repeats = CV_REPEATS if few_queries and task.data.n_features <= MAX_REPEATED_FEATURES else 1
-        return Folds(task.data, n_folds, repeats, self.random_state, task.query_weight)
+        return Folds(task.data, n_folds, repeats, self.random_state, task.query_weight, self._loss())
 
     def _family_task(
         self,
@@ -341,7 +346,7 @@ class SparseRanker(Ranker):
         folds: Folds | None,
         progress: ProgressCount,
     ) -> FamilyTask:
-        objective = make_objective(data, query_weight=query_weight) if folds is None else folds.objective
+        objective = make_objective(data, self._loss(), query_weight) if folds is None else folds.objective
         l1_weights = budget.l1_weights(self.l1_weights)
         penalty = as_penalty(self.penalty, l1_weights, self.l1_ratio, budget.signs)
         slopes = penalty.slopes(objective.n_features)
@@ -361,7 +366,7 @@ class SparseRanker(Ranker):
         weight = None
         if task.query_weight is not None:
             weight = np.concatenate([task.query_weight, np.ones(valid.n_queries)])
-        objective = make_objective(both, query_weight=weight)
+        objective = make_objective(both, self._loss(), weight)
         problem = Problem(objective, candidate.penalty, usable=candidate.coef != 0)
         result = ProxNewton(self.tol).solve(problem, candidate.coef)
         return {
@@ -407,7 +412,7 @@ class SparseRanker(Ranker):
             penalty: SlopedPenalty = ElasticNet(certificate["ridge"], signs=signs, l1_ratio=0.0)
         else:
             penalty = as_penalty(self.penalty, weights, self.l1_ratio, signs).scaled(certificate["alpha"])
-        return Problem(make_objective(data, query_weight=query_weight), penalty)
+        return Problem(make_objective(data, self._loss(), query_weight), penalty)
 
     def _chosen_by(self) -> dict[str, str] | None:
         return self.choice_.validation.criterion

@@ -23,6 +23,7 @@ from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
 from ranksieve.data.features import is_pattern, matching, named_signs
 from ranksieve.data.matrix import dense_block
+from ranksieve.losses.squared_hinge import stated_loss
 from ranksieve.methods import ranker_classes
 from ranksieve.metrics import evaluate
 from ranksieve.model.linear import LinearModel
@@ -70,7 +71,7 @@ ENTRIES: dict[str, Collection[str]] = {  # by kind of certificate
     "scorecard": ("kind", *GAP_ENTRIES, "ridge", "scale"),
 }  # fmt: skip
 OPTIONAL = ("max_cost", "family")
-CARD_PARAMETERS = ("model", "levels", "units", "signs", "ridge_scales")
+CARD_PARAMETERS = ("model", "levels", "units", "signs", "pair_weighting", "ridge_scales")
 LEARNED_SCALES = ("z", "within_z", "min_max")
 
 
@@ -267,7 +268,7 @@ def check_subset(case: Case) -> Verdict:
     data, weight = case.prepared_data(learner.normalise, learner.missing)
     with not_checked_if_damaged("the problem cannot be rebuilt"), single_threaded_blas():
         ridge, size, limit = proof["ridge"], int(proof["max_features"]), proof.get("max_cost")
-        objective = make_objective(data, query_weight=weight)
+        objective = make_objective(data, stated_loss(case.model.parameters), weight)
         budget = _stated_budget(case, learner, data, objective, limit)
         search, w = SubsetSearch(objective, budget, ridge), case.weights_on(data)
         recomputed = recompute(Problem(objective, ElasticNet(ridge, signs=budget.signs, l1_ratio=0.0)), w)
@@ -350,7 +351,7 @@ def check_scorecard(case: Case) -> Verdict:
         columns, scale = columns_of(list(scales), data), np.array(list(scales.values()), dtype=np.float64)
         bound = np.array([float(signs.get(name, 0.0)) for name in scales])
         values = data.replace_features(dense_block(data.X, slice(None), columns) / scale, list(scales))
-        objective = make_objective(values, query_weight=weight)
+        objective = make_objective(values, stated_loss(model.parameters), weight)
         w = proof["scale"] * case.weights_on(data)[columns] * scale
         limited = bound if bound.any() else None
         recomputed = recompute(Problem(objective, ElasticNet(ridge, signs=limited, l1_ratio=0.0)), w)
