@@ -205,11 +205,11 @@ class ForwardSearches:
     def __init__(self, task: FamilyTask, ridge: float | None = None) -> None:
         self._folds = task.folds
         self._new = partial(ForwardSearch, usable=task.budget.usable, tol=task.tol)
-        self._searches = {None: self._new(task.objective, ridge=ridge)}
+        self._searches: dict[int | None, ForwardSearch] = {None: self._new(task.objective, ridge=ridge)}
 
     def __getitem__(self, fold: int | None) -> ForwardSearch:
         """The search without ``fold``; None: on all data."""
-        if fold not in self._searches:
+        if fold is not None and fold not in self._searches:
             assert self._folds is not None
             objective = self._folds.objective_without(fold)
             self._searches[fold] = self._new(objective, ridge=self._searches[None].ridge)
