@@ -36,7 +36,7 @@ from ranksieve.dask.cluster import Cluster, ClusterError, readable_error
 from ranksieve.dask.objective import LinearScores
 from ranksieve.dask.sources import Piece, PieceSource, lay_out
 from ranksieve.errors import DataError
-from ranksieve.losses import CostSensitiveListMLE
+from ranksieve.losses import CostSensitiveListMLE, SquaredHinge
 from ranksieve.objective import make_objective
 
 SAME = {"rtol": 0.0, "atol": 1e-10}
@@ -83,7 +83,9 @@ def frame_of(data, columns=None):
 # The objective
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", CostSensitiveListMLE(5)])
+@pytest.mark.parametrize(
+    "loss", ["squared_hinge", SquaredHinge(pair_weighting="sqrt"), CostSensitiveListMLE(5)]
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_distributed_objective_equals_the_one_in_memory(loss, weighted, data, distributed_data):
     rng = np.random.default_rng(0)

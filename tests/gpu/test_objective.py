@@ -26,7 +26,8 @@ class Case:
             data.X.astype(np.float32), y, data.qid,
             document_weight=rng.uniform(0.5, 2.0, len(data)) if weighted else None,
         )  # fmt: skip
-        loss = SquaredHinge(np.arange(16.0).reshape(4, 4) + 1.0 if kind == "weights of levels" else None)
+        table = np.arange(16.0).reshape(4, 4) + 1.0 if kind == "weights of levels" else None
+        loss = SquaredHinge(table, "sqrt" if weighted else "pairs")
         if kind in ("tiles", "weights of levels"):
             monkeypatch.setattr("ranksieve.gpu.features.TASK_ROWS", (16,))
             monkeypatch.setattr("ranksieve.gpu.loss.HESSIAN_COLUMNS", 16)

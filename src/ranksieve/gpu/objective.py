@@ -17,8 +17,8 @@ from ranksieve.gpu.features import DeviceFeatures, DeviceLists
 from ranksieve.gpu.loss import DeviceSquaredHinge, DeviceValue, Hessians
 from ranksieve.gpu.matrix import DeviceMatrix
 from ranksieve.losses import SquaredHinge
-from ranksieve.losses.base import NO_PAIRS, Loss, query_factors
-from ranksieve.losses.squared_hinge import BoundSquaredHinge, checked_levels, checked_table
+from ranksieve.losses.base import NO_PAIRS, Loss, grouped_weights, query_factors
+from ranksieve.losses.squared_hinge import BoundSquaredHinge, checked_levels, checked_table, table_pairs
 from ranksieve.objective import DocumentObjective, HessianBlock, Point
 
 OFFERS = frozenset({"hessian", "hessian_product", "largest_at_zero", "line", "part"})
@@ -122,15 +122,17 @@ def device_objective(data: Dataset, loss: Loss, query_weight: FloatArray | None)
         raise ParameterError("device", "cuda", UNSUPPORTED_LOSS.format(name=loss.name))
     matrix, queries, table, y = data.X, data.queries, loss.level_weights, data.y
     assert isinstance(matrix, DeviceMatrix)
+    pairs = data.pair_weights
     if table is not None:
         table = checked_table(table)
-        checked_levels(y, len(table))
+        level = checked_levels(queries.group(y), len(table))
+        pairs = table_pairs(level, queries, grouped_weights(data.document_weight, queries), table)
     device = matrix.values.device
     lists = DeviceLists(queries.offsets, device)
     features = DeviceFeatures(matrix.values, lists)
     check_features(features.spread, features.max_abs, data.feature_names)
     weight = checked_query_weight(query_weight, queries.n_queries)
-    weight = weight * query_factors(data.pair_weights, loss.pair_weighting)
+    weight = weight * query_factors(pairs, loss.pair_weighting)
     document_weight = (
         None if data.document_weight is None else lists.to_device(data.document_weight, np.float64)
     )

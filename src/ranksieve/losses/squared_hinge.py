@@ -102,10 +102,7 @@ class PairLoss(SortedLoss):
         """Total weight of the pairs of each query, without the query weight."""
         if self._table is None:
             return pair_weights(self.level, self.queries, self.document_weight)
-        counts = np.zeros((self.queries.n_queries, len(self._table)))
-        weight = 1.0 if self.document_weight is None else self.document_weight
-        np.add.at(counts, (self.queries.query_of_grouped, self.level), weight)
-        return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(self._table), counts))
+        return table_pairs(self.level, self.queries, self.document_weight, self._table)
 
     @cached_property
     def _documents(self) -> GroupedDocuments:
@@ -120,6 +117,15 @@ class PairLoss(SortedLoss):
                 active_partners(self._documents, ranking, first, last, side, self._table, count, slack)
 
         return self._sweep(s, sweep), sums
+
+
+def table_pairs(
+    level: IntArray, queries: Queries, document_weight: FloatArray | None, table: FloatArray
+) -> FloatArray:
+    """Total weight of the pairs of each query with a ``table``; documents are grouped by query."""
+    counts = np.zeros((queries.n_queries, len(table)))
+    np.add.at(counts, (queries.query_of_grouped, level), 1.0 if document_weight is None else document_weight)
+    return np.asarray(np.einsum("qa,ab,qb->q", counts, np.tril(table, -1), counts))
 
 
 MAX_CACHED_DOCUMENTS = 2**18  # with more, only the arrays of the latest scores are stored
