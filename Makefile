@@ -20,8 +20,8 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 # Tests start many processes: bytecode is compiled once and then shared.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-full lint test-gpu test-letor fuzz extremes faults injection coverage mutants bench bench-full docs docs-site \
-  results dist clean
+.PHONY: demo test test-full lint test-gpu test-letor fuzz extremes faults injection coverage mutants bench bench-full quality \
+  quality-short docs docs-site results dist clean
 
 demo: $(READY)
 	@mkdir -p demo
@@ -104,6 +104,14 @@ bench: $(BENCH_READY)
 
 bench-full: $(BENCH_READY)
 	$(BENCH)/$(SCRIPTS)/python -m benchmarks --full
+
+# Accuracy of all methods on nine data sets, over 20 random splits each (docs/quality.md): hours, but what
+# benchmarks/results/quality contains is not measured again. QUALITY="--methods SparseRanker --again" repeats a method.
+quality: $(BENCH_READY)
+	OMP_NUM_THREADS=1 $(BENCH)/$(SCRIPTS)/python -m benchmarks.quality $(QUALITY)
+
+quality-short: $(BENCH_READY)
+	OMP_NUM_THREADS=1 $(BENCH)/$(SCRIPTS)/python -m benchmarks.quality --short $(QUALITY)
 
 # Builds sdist and wheel, installs the wheel into a bare environment and runs the README there.
 dist:

@@ -20,7 +20,7 @@ SPLIT_SEED, DRAW_SEED = 2026, 1  # never changed, so that results of all version
 class Source:
     """Files of a data set below RANKSIEVE_LETOR, and the profile of its metrics.
 
-    With ``n_queries``, so many queries are drawn once.
+    With ``n_queries``, that number of queries is drawn once.
     """
 
     files: tuple[str, ...]

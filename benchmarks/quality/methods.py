@@ -1,0 +1,205 @@
+"""The methods of the yardstick: each is fitted to training data and tuned on validation data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from benchmarks.harness import Skipped
+from ranksieve import Dataset, SparseRanker
+from ranksieve._types import AnyArray
+from ranksieve.methods import METHODS
+from ranksieve.prepare import Preparation
+
+METRIC = "ndcg@10"
+BUDGETS = (10, 5, 3)
+MAX_ROUNDS, PATIENCE = 1500, 100
+LEAST_PER_LEAF = (5, 20, 80)
+TREES = tuple({"num_leaves": n, "min_data_in_leaf": m} for n in (7, 15, 31) for m in LEAST_PER_LEAF)
+STUMPS = tuple({"num_leaves": 2, "min_data_in_leaf": m} for m in LEAST_PER_LEAF)
+FIRST_RATE, OTHER_RATES = 0.1, (0.03, 0.3)  # the other rates are tried with the best trees of the first
+LINEAR_BOOSTING = tuple({"eta": eta, "alpha": alpha} for eta in (0.5, 0.05) for alpha in (0.0, 1e-3, 1e-2))
+
+
+class Fitted(NamedTuple):
+    """Function of a data set that returns scores, and the number of features it uses."""
+
+    predict: Callable[[Dataset], AnyArray]
+    n_features: int
+
+
+Fit: TypeAlias = Callable[[Dataset, Dataset, str], Fitted]
+"""Function of training data, validation data and profile."""
+
+
+def quality(predict: Callable[[Dataset], AnyArray], data: Dataset, profile: str) -> float:
+    """Mean NDCG@10, in expectation over the orders of tied documents."""
+    return _temporary(predict(data), data, profile)
+
+
+def _temporary(scores, data, profile):
+    from ranksieve.metrics import Evaluator
+
+    ev = Evaluator(data, profile)
+    j, p = ev.judged, ev.profile
+    g = ev.queries.group(np.asarray(scores, dtype=float))
+    ranked = j.rank(g)
+    s = g[ranked.order]
+    new = np.ones(len(s), dtype=bool)
+    new[1:] = s[1:] != s[:-1]
+    new[ev.queries.offsets[:-1]] = True
+    group = np.cumsum(new) - 1
+    gains = ranked.gains(p)
+    mean = (np.bincount(group, gains) / np.bincount(group))[group]
+    disc = np.where(j.within(10), p.discount(j.ranks), 0.0)
+    dcg = j.total(mean * disc)
+    ideal = j.total(j.ideal.gains(p) * disc)
+    v = np.divide(dcg, ideal, out=np.zeros_like(dcg), where=ideal > 0)
+    if p.short_list_is_zero:
+        v[ev.queries.sizes < 10] = 0.0
+    return float(v.mean())
+
+
+def best_on(valid: Dataset, profile: str, candidates: Iterable[Fitted]) -> Fitted:
+    """The candidate with the highest metric on validation data."""
+    return max(candidates, key=lambda one: quality(one.predict, valid, profile))
+
+
+def flagship(train: Dataset, valid: Dataset, profile: str, **parameters: Any) -> Fitted:
+    """SparseRanker, selected by cross-validation and validation data together, as users call it."""
+    ranker = SparseRanker(profile=profile, **parameters).fit(train, valid=valid)
+    return Fitted(ranker.predict, len(ranker.support_))
+
+
+def core(name: str, step: int, train: Dataset, valid: Dataset, profile: str) -> Fitted:
+    """A method of METHODS: every ``step``-th point of its grid, the best one by validation data."""
+    preparation = Preparation.learn(train, "auto")
+    prepared, unseen = preparation.apply(train), preparation.apply(valid)
+
+    def fits() -> Iterable[Fitted]:
+        for point in METHODS[name].grid[::step]:
+            ranker = METHODS[name].make(**point).fit(prepared)
+            yield Fitted(ranker.predict, len(ranker.support_))
+
+    predict, n_features = best_on(unseen, profile, fits())
+    return Fitted(lambda data: predict(preparation.apply(data)), n_features)
+
+
+def best_feature(train: Dataset, valid: Dataset, profile: str) -> Fitted:
+    """The feature, with its sign, that ranks training and validation data best on its own."""
+    preparation = Preparation.learn(train)
+    both = preparation.filled(train.joined(valid))
+
+    def alone(j: int, sign: float) -> Fitted:
+        return Fitted(lambda data: sign * preparation.filled(data).X[:, j], 1)
+
+    columns = itertools.product(range(train.n_features), (1.0, -1.0))
+    best = max(
+        columns, key=lambda column: quality(lambda data: column[1] * data.X[:, column[0]], both, profile)
+    )
+    return alone(*best)
+
+
+def lightgbm(trees: Iterable[Mapping[str, Any]], train: Dataset, valid: Dataset, profile: str) -> Fitted:
+    """LightGBM's lambdarank with early stopping: the best trees at the first learning rate, then others."""
+    try:
+        import lightgbm as lgb
+    except ImportError:
+        raise Skipped("lightgbm is not installed") from None
+    fixed = {
+        "objective": "lambdarank",
+        "metric": "ndcg",
+        "eval_at": [10],
+        "num_threads": 1,
+        "seed": 0,
+        "verbosity": -1,
+    }
+    fixed["label_gain"] = (np.exp2(np.arange(1 + max(train.y.max(), valid.y.max()))) - 1).tolist()
+
+    def lists(data: Dataset, reference: Any = None) -> Any:
+        grouped = data.in_query_order(np.arange(data.n_queries))
+        options = {"feature_pre_filter": False, "verbosity": -1}
+        labels, sizes = grouped.y.astype(int), grouped.queries.sizes
+        return lgb.Dataset(
+            grouped.X, labels, group=sizes, reference=reference, params=options, free_raw_data=False
+        )
+
+    learn = lists(train)
+    measured = lists(valid, learn)
+
+    def fit(parameters: Mapping[str, Any]) -> tuple[float, Mapping[str, Any], Fitted]:
+        stop = lgb.early_stopping(PATIENCE, verbose=False)
+        booster = lgb.train(
+            {**fixed, **parameters}, learn, MAX_ROUNDS, valid_sets=[measured], callbacks=[stop]
+        )
+        used = int(np.count_nonzero(booster.feature_importance(iteration=booster.best_iteration)))
+        fitted = Fitted(lambda data: np.asarray(booster.predict(data.X)), used)
+        return quality(fitted.predict, valid, profile), parameters, fitted
+
+    def key(run: tuple[float, Mapping[str, Any], Fitted]) -> float:
+        return run[0]
+
+    first = max((fit({"learning_rate": FIRST_RATE, **one}) for one in trees), key=key)
+    others = (fit({**first[1], "learning_rate": rate}) for rate in OTHER_RATES)
+    return max([first, *others], key=key)[2]
+
+
+def gblinear(train: Dataset, valid: Dataset, profile: str) -> Fitted:
+    """XGBoost's linear booster on features with mean 0 and standard deviation 1, with early stopping."""
+    try:
+        import xgboost as xgb
+    except ImportError:
+        raise Skipped("xgboost is not installed") from None
+    preparation = Preparation.learn(train, "z")
+
+    def lists(data: Dataset) -> Any:
+        grouped = preparation.apply(data.in_query_order(np.arange(data.n_queries)))
+        matrix = xgb.DMatrix(grouped.X, label=grouped.y)
+        matrix.set_group(grouped.queries.sizes)
+        return matrix
+
+    learn, measured = lists(train), lists(valid)
+    options = {
+        "booster": "gblinear", "objective": "rank:pairwise", "eval_metric": METRIC,
+        "nthread": 1, "seed": 0, "verbosity": 0,
+    }  # fmt: skip
+    fits = []
+    for point in LINEAR_BOOSTING:
+        parameters = {**options, **point}
+        watched = {"evals": [(measured, "valid")], "early_stopping_rounds": PATIENCE, "verbose_eval": False}
+        rounds = xgb.train(parameters, learn, MAX_ROUNDS, **watched).best_iteration + 1
+        booster = xgb.train(parameters, learn, rounds)  # gblinear predicts by its last round only
+        used = sum(weight != 0.0 for weight in booster.get_score(importance_type="weight").values())
+        predict = partial(_margin, booster, preparation, xgb.DMatrix)
+        fits.append(Fitted(predict, used))
+    return best_on(valid, profile, fits)
+
+
+def _margin(booster: Any, preparation: Preparation, matrix: Callable[[Any], Any], data: Dataset) -> AnyArray:
+    return np.asarray(booster.predict(matrix(preparation.apply(data).X)))
+
+
+FLAGSHIP = "SparseRanker"
+FITS: dict[str, Fit] = {
+    FLAGSHIP: flagship,
+    **{f"{FLAGSHIP}, {k} features": partial(flagship, max_features=k) for k in BUDGETS},
+    "BestSubset": partial(core, "bestsubset", 1),
+    "FenchelRank": partial(core, "fenchelrank", 1),
+    "FSMRank": partial(core, "fsmrank", 1),
+    "MinBatSRank": partial(core, "minbatsrank", 1),
+    "RankSVM-ℓ1": partial(core, "ranksvm-l1", 1),
+    "RankSVM-log": partial(core, "ranksvm-log", 2),
+    "RankSVM-MCP": partial(core, "ranksvm-mcp", 2),
+    "RankSVM-ℓ0.5": partial(core, "ranksvm-l0.5", 2),
+    "RankSVM-SCAD": partial(core, "ranksvm-scad", 2),
+    "Sparse CS-ListMLE": partial(core, "sparselistmle", 1),
+    "RankSVM": partial(core, "ranksvm", 1),
+    "LightGBM trees": partial(lightgbm, TREES),
+    "LightGBM stumps": partial(lightgbm, STUMPS),
+    "XGBoost gblinear": gblinear,
+    "best single feature": best_feature,
+}
