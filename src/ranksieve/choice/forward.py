@@ -190,13 +190,18 @@ class CostedSet:
 class ForwardSearch:
     """Forward selection with swaps for one objective; searches with different budgets share fits and models.
 
-    ``ridge`` is μ of all fits.
+    ``ridge`` is μ of all fits; ``first_tries`` candidates for each of the first features are fitted.
     """
 
     def __init__(
-        self, objective: Objective, usable: BoolArray, tol: float = 1e-6, ridge: float | None = None
+        self,
+        objective: Objective,
+        usable: BoolArray,
+        tol: float = 1e-6,
+        ridge: float | None = None,
+        first_tries: int = FIRST_TRIES,
     ) -> None:
-        self.objective, self.tol = objective, tol
+        self.objective, self.tol, self._first_tries = objective, tol, first_tries
         curvature = objective.curvatures(objective.at_zero)
         self.ridge = FORWARD_RIDGE_SHARE * mean_curvature(curvature, usable) if ridge is None else ridge
         self._size = np.sqrt(np.maximum(curvature, np.finfo(np.float64).tiny))
@@ -277,7 +282,7 @@ class ForwardSearch:
 
         The second-order model is least accurate for the first features, so several of them are fitted.
         """
-        tries = FIRST_TRIES if len(chosen) < FIRST_FEATURES else 1
+        tries = self._first_tries if len(chosen) < FIRST_FEATURES else 1
         sets = [[*chosen, j] for j in quadratic.best_additions(chosen, tries)]
         if len(sets) < 2:
             return sets[0] if sets else None
