@@ -75,6 +75,16 @@ def test_a_swap_reverses_a_greedy_step():
     assert sets_of(run(data=data, most=2, budget=any_of(3))) == [[2], [0, 1]]
 
 
+def test_a_backward_pass_finds_features_that_are_good_only_together():
+    """x₀ − 3x₁ − 3x₂ ranks perfectly, but each of x₃, x₄, x₅ is better than x₀, x₁ or x₂ alone or in pairs."""
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(3, 600))
+    noisy = a[:, None] + rng.normal(size=(600, 3))
+    X = np.column_stack([a + 3 * b + 3 * c, b, c, noisy])
+    data = rs.Dataset(X, (a > 0.5).astype(float), np.repeat(np.arange(30), 20))
+    assert sets_of(run(data=data, most=3, budget=any_of(6)))[2] == [0, 1, 2]
+
+
 def test_near_copies_are_not_selected_together():
     strongest = sets_of(run(most=1))[0][0]
     noise = 1e-3 * np.random.default_rng(1).normal(size=(3, DATA.n_docs))

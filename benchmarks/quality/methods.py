@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,11 +17,9 @@ from ranksieve.prepare import Preparation
 
 METRIC = "ndcg@10"
 BUDGETS = (10, 5, 3)
-MAX_ROUNDS, PATIENCE = 1500, 100
-LEAST_PER_LEAF = (5, 20, 80)
-TREES = tuple({"num_leaves": n, "min_data_in_leaf": m} for n in (7, 15, 31) for m in LEAST_PER_LEAF)
-STUMPS = tuple({"num_leaves": 2, "min_data_in_leaf": m} for m in LEAST_PER_LEAF)
-FIRST_RATE, OTHER_RATES = 0.1, (0.03, 0.3)  # the other rates are tried with the best trees of the first
+MAX_ROUNDS, PATIENCE = 1500, 50
+FIRST_TREES = {"num_leaves": 15, "min_data_in_leaf": 20, "learning_rate": 0.1}
+TREE_GRID = {"num_leaves": (7, 31), "min_data_in_leaf": (5, 80), "learning_rate": (0.03, 0.3)}
 LINEAR_BOOSTING = tuple({"eta": eta, "alpha": alpha} for eta in (0.5, 0.05) for alpha in (0.0, 1e-3, 1e-2))
 
 
@@ -104,8 +102,8 @@ def best_feature(train: Dataset, valid: Dataset, profile: str) -> Fitted:
     return alone(*best)
 
 
-def lightgbm(trees: Iterable[Mapping[str, Any]], train: Dataset, valid: Dataset, profile: str) -> Fitted:
-    """LightGBM's lambdarank with early stopping: the best trees at the first learning rate, then others."""
+def lightgbm(train: Dataset, valid: Dataset, profile: str, num_leaves: int | None = None) -> Fitted:
+    """LightGBM's lambdarank with early stopping, tuned one parameter after the other."""
     try:
         import lightgbm as lgb
     except ImportError:
@@ -140,12 +138,15 @@ def lightgbm(trees: Iterable[Mapping[str, Any]], train: Dataset, valid: Dataset,
         fitted = Fitted(lambda data: np.asarray(booster.predict(data.X)), used)
         return quality(fitted.predict, valid, profile), parameters, fitted
 
-    def key(run: tuple[float, Mapping[str, Any], Fitted]) -> float:
-        return run[0]
-
-    first = max((fit({"learning_rate": FIRST_RATE, **one}) for one in trees), key=key)
-    others = (fit({**first[1], "learning_rate": rate}) for rate in OTHER_RATES)
-    return max([first, *others], key=key)[2]
+    grid: dict[str, Sequence[float]] = dict(TREE_GRID)
+    first: dict[str, float] = dict(FIRST_TREES)
+    if num_leaves is not None:
+        del grid["num_leaves"]
+        first["num_leaves"] = num_leaves
+    best = fit(first)
+    for name, others in grid.items():
+        best = max([best, *(fit({**best[1], name: value}) for value in others)], key=lambda run: run[0])
+    return best[2]
 
 
 def gblinear(train: Dataset, valid: Dataset, profile: str) -> Fitted:
@@ -198,8 +199,8 @@ FITS: dict[str, Fit] = {
     "RankSVM-SCAD": partial(core, "ranksvm-scad", 2),
     "Sparse CS-ListMLE": partial(core, "sparselistmle", 1),
     "RankSVM": partial(core, "ranksvm", 1),
-    "LightGBM trees": partial(lightgbm, TREES),
-    "LightGBM stumps": partial(lightgbm, STUMPS),
+    "LightGBM trees": lightgbm,
+    "LightGBM stumps": partial(lightgbm, num_leaves=2),
     "XGBoost gblinear": gblinear,
     "best single feature": best_feature,
 }

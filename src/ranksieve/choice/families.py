@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.choice.folds import Folds
-from ranksieve.choice.forward import MAX_ITER, ForwardSearch, SetQuadratic, fit_set
+from ranksieve.choice.forward import LEAST_DEPTH, MAX_ITER, ForwardSearch, SetQuadratic, fit_set
 from ranksieve.choice.held_out import HeldOut, Validation
 from ranksieve.data.budget import Budget
 from ranksieve.objective import Objective, Point
@@ -21,7 +21,6 @@ from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.subset import Effort, SubsetResult, SubsetSearch
 
 HALF_SLOPE_SHARE = 0.1  # ε: share of the largest weight at which the slope of the log penalty has halved
-MAX_FORWARD_FEATURES = 12
 PATH = "l1"  # the family that others start from
 SIZE_FAMILIES = ("forward", "subset")  # families with one model for each number of features
 RIDGE_FAMILIES = (*SIZE_FAMILIES, "refitted")  # families without ℓ1
@@ -30,6 +29,7 @@ SUBSET_WORK = 5_000_000  # nodes times documents in the search for one subset
 SUBSET_NODES = (20, 500)  # least and largest number of nodes
 FOLD_TOL = 1e-3  # relative duality gap of fits without a fold, which only measure held-out queries
 SIZE_WINDOW = 3  # sizes of a forward selection over which held-out values are averaged
+MAX_FORWARD_FEATURES = LEAST_DEPTH - SIZE_WINDOW // 2
 
 
 @dataclass(frozen=True, eq=False)

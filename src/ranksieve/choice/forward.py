@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from ranksieve.solvers import Problem, ProxNewton, Result
 FORWARD_RIDGE_SHARE = 1e-3  # μ as a share of the mean curvature of a feature at w = 0
 SHORTLIST = 20  # features outside the set in a second-order model: those with the steepest gradient
 MAX_SWAPS = 10  # per size
+LEAST_DEPTH = (
+    13  # size at which a pass backward begins at least, so that small sets do not depend on the budget
+)
 FIRST_FEATURES, FIRST_TRIES = 3, 5  # fit the five best candidates for each of the first three features
 MIN_SWAP_GAIN = 1e-6  # predicted decrease that a swap needs, as a share of the objective
 COLLINEAR_SHARE = 1e-6  # largest unexplained share of the curvature of a linear combination
@@ -111,6 +115,13 @@ class SetQuadratic:
             return 0.0, list(chosen)
         return float(decrease[j, i]), [*chosen[:i], *chosen[i + 1 :], int(columns[j])]
 
+    def best_removal(self, chosen: Sequence[int]) -> list[int]:
+        """The set without the feature whose removal raises the objective least; fixed features stay."""
+        increase, _, _ = self._minimum(chosen).after_removal()
+        increase[[j in self.budget.fixed for j in chosen]] = np.inf
+        i = int(np.argmin(increase))
+        return [*chosen[:i], *chosen[i + 1 :]]
+
     def weights(self, chosen: Sequence[int]) -> FloatArray:
         """Optimal weights of a set within the sign constraints, for all features (0 outside the set)."""
         up, w = np.full(len(self.model.w), np.inf), np.zeros(len(self.model.w))
@@ -161,6 +172,10 @@ class SetQuadratic:
         result = np.zeros((len(self.model.w), *values.shape[1:]))
         result[self.model.columns] = values
         return result
+
+
+Step: TypeAlias = tuple[Result, list[int], SetQuadratic]
+"""A fitted set: its fit, its features, and the second-order model around the fit."""
 
 
 def inverse_of(H: FloatArray) -> FloatArray:
@@ -215,20 +230,33 @@ class ForwardSearch:
         budget: Budget,
         progress: Progress | None = None,
     ) -> list[Result]:
-        """Fits of 1 to ``max_features`` features; the first fit has the fixed features, or one feature."""
-        chosen, results = budget.fixed, []
-        quadratic = self._quadratic_at_zero(chosen, budget)
-        for size in range(max(1, len(chosen)), max_features + 1):
+        """Fits of 1 to ``max_features`` features; the first fit has the fixed features, or one feature.
+
+        A pass forward adds features, to at least ``LEAST_DEPTH``; a pass backward removes them again, and a
+        second one forward adds to the sets that became better. The best set of each size is kept: features
+        that are good together need not be good one by one.
+        """
+        steps: list[Step] = []
+        chosen, quadratic = budget.fixed, self._quadratic_at_zero(budget.fixed, budget)
+        for size in range(max(1, len(chosen)), max(max_features, LEAST_DEPTH) + 1):
             if len(chosen) < size:
                 larger = self._add_feature(chosen, quadratic, budget)
                 if larger is None:
                     break
                 chosen = larger
-            result, chosen, quadratic = self._fit_and_swap(chosen, quadratic, budget)
-            results.append(result)
+            steps.append(self._fit_and_swap(chosen, quadratic, budget))
+            _, chosen, quadratic = steps[-1]
             if progress is not None:
-                progress(size, max_features)
-        return results
+                progress(min(size, max_features), max_features)
+        better = [False] * len(steps)
+        for k in range(len(steps) - 2, -1, -1):
+            _, chosen, quadratic = steps[k + 1]
+            better[k] = self._improve(steps, k, quadratic.best_removal(chosen), quadratic, budget)
+        for k in range(1, len(steps)):
+            _, chosen, quadratic = steps[k - 1]
+            if better[k - 1] and (larger := self._add_feature(chosen, quadratic, budget)) is not None:
+                better[k] |= self._improve(steps, k, larger, quadratic, budget)
+        return [result for result, chosen, _ in steps if len(chosen) <= max_features]
 
     def grow(self, chosen: Sequence[int], size: int, budget: Budget) -> list[int]:
         """Swap features of a set and add others up to ``size``, as in :meth:`path`."""
@@ -288,9 +316,7 @@ class ForwardSearch:
             return sets[0] if sets else None
         return min(sets, key=lambda larger: self.fit(larger, quadratic.weights(larger), budget).objective)
 
-    def _fit_and_swap(
-        self, chosen: list[int], previous: SetQuadratic, budget: Budget
-    ) -> tuple[Result, list[int], SetQuadratic]:
+    def _fit_and_swap(self, chosen: list[int], previous: SetQuadratic, budget: Budget) -> Step:
         """Fit a set and swap features while that lowers the objective: (fit, set, model around the fit)."""
         result, quadratic = self._fit_with_quadratic(chosen, previous.weights(chosen), budget)
         for _ in range(MAX_SWAPS):
@@ -302,6 +328,16 @@ class ForwardSearch:
                 break
             result, chosen, quadratic = new_result, swapped, new_quadratic
         return result, chosen, quadratic
+
+    def _improve(
+        self, steps: list[Step], k: int, chosen: list[int], previous: SetQuadratic, budget: Budget
+    ) -> bool:
+        """Replace ``steps[k]`` by a fit of ``chosen``, with swaps, if its objective is lower."""
+        step = self._fit_and_swap(chosen, previous, budget)
+        lower = step[0].objective < steps[k][0].objective
+        if lower:
+            steps[k] = step
+        return lower
 
     def _quadratic_at_zero(self, chosen: Sequence[int], budget: Budget) -> SetQuadratic:
         return SetQuadratic(self.model_at_zero(chosen, budget), self.ridge, budget)
