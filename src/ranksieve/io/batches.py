@@ -320,7 +320,9 @@ def _check_same_columns(first: _ParquetFile, other: _ParquetFile) -> None:
             reason = f"has no column {name!r}, but {another.name} has; all files need the same columns"
             raise DataError(one.name, None, reason)
         for name in sorted(set(another.columns.features) - set(one.columns.features)):
-            reason = f"the column {name!r} is text, but a feature in {another.name}; use the same type in both"
+            reason = (
+                f"the column {name!r} is text, but a feature in {another.name}; use the same type in both"
+            )
             raise DataError(one.name, None, reason)
 
 
