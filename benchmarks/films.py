@@ -36,7 +36,7 @@ def main() -> None:
     calls: dict[str, Callable[[], object]] = {
         "fit within a cost, one thread": lambda: rs.SparseRanker(**budget).fit(first),
         "fit within a cost": lambda: rs.SparseRanker(**budget).fit(first),
-        "choice from nothing": lambda: rs.SparseRanker(MAX_FEATURES).fit(second),
+        "new fit": lambda: rs.SparseRanker(MAX_FEATURES).fit(second),
         "update": lambda: rs.SparseRanker(MAX_FEATURES).fit(second, previous=previous_model),
         "frontier, one thread": lambda: rs.frontier(train, valid, feature_costs=costs),
         "frontier by cross-validation, one thread": lambda: rs.frontier(train, feature_costs=costs),

@@ -77,7 +77,7 @@ def timings(work: Callable[[], Any], times: int = REPEATS) -> list[float]:
 
 def path_of(objective: Any) -> tuple[FloatArray, list[Any]]:
     """α and results of the whole path, computed as in sparse_path."""
-    objective._gradient = objective._gradient_at_zero = objective.features._kept = None
+    objective._gradient = objective._gradient_at_zero = objective.features._prepared = None
     start, grid = path_grid(objective, L1(), POINTS)
     return grid, [replace(result, point=None) for result in solve_path(objective, L1(), grid, start, TOL)]
 

@@ -123,8 +123,8 @@ def licence_of(package: str) -> str:
 
 def is_permissive(licence: str, extras: Iterable[str]) -> bool:
     """Whether the package's own licence, the first one, is permissive, or accepted for a development tool."""
-    own = re.split(r" AND | WITH ", licence)[0]
-    return own in PERMISSIVE or (own in TOOL_LICENCES and set(extras) == {"dev"})
+    first = re.split(r" AND | WITH ", licence)[0]
+    return first in PERMISSIVE or (first in TOOL_LICENCES and set(extras) == {"dev"})
 
 
 def licences_page() -> str:

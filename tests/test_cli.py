@@ -704,7 +704,7 @@ def test_missing_input_file(command, home, here):
     options = {"fit": ["-o", "m.json"]}
     before = [home / "model.json"] if command in ("rank", "evaluate") else []
     refusal = refused(command, *before, "gone.txt", *options.get(command, []))
-    assert refusal == "gone.txt: there is no such file"
+    assert refusal == "gone.txt: no such file"
     assert isinstance(refusal.error, FileNotFoundError)
 
 

@@ -90,7 +90,7 @@ def test_a_shift_from_only_the_model(target, tmp_path):
 @pytest.mark.parametrize("target", LUCENE)
 def test_the_lowest_score_can_need_a_sample(target, tmp_path):
     model, sample = weighing(1.0, -2.0), Dataset([[1.0, 3.0], [5.0, 0.0]], [0, 1], [0, 0])
-    with pytest.warns(UserWarning, match="pass documents with sample"):
+    with pytest.warns(UserWarning, match="pass documents as sample"):
         assert export_model(model, target, tmp_path / "a").notes == ()
     result = export_model(model, target, tmp_path / "b", sample=sample)
     assert "5.05 higher than the model's, whose lowest score over 2 sample documents is -5" in result.notes[0]

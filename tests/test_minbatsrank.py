@@ -279,7 +279,7 @@ def test_damaged_state_files(small, tmp_path):
     with refused_data(path) as info:
         MinBatSRank().load_state(path)
     assert "version 1" in info.value.reason
-    with pytest.raises(FileNotFoundError, match="there is no such file"):
+    with pytest.raises(FileNotFoundError, match="no such file"):
         MinBatSRank().load_state(tmp_path / "absent.json")
 
 

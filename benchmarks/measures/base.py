@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One competitor on one data set; ``full``: measure everything, not only what takes a few minutes."""
+    """One competitor on one data set; ``full``: also the parts that take more than a few minutes."""
 
     data: str
     competitor: Competitor

@@ -28,9 +28,9 @@ def reading(run: Run) -> Iterator[Row]:
     is_ranksieve = run.competitor.name == RANKSIEVE
     read, size = (read_letor, bytes_of_dataset) if is_ranksieve else (scikit_learn, bytes_of_svmlight)
     read(small)  # compile
-    before = peak_megabytes()
+    initial = peak_megabytes()
     arrays = size(read(large)) / 2**20
-    peak = peak_megabytes() - before
+    peak = peak_megabytes() - initial
     if is_ranksieve:
         check_equal(small)
     megabytes = large.stat().st_size / 1e6

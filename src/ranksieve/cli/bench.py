@@ -58,7 +58,7 @@ def bench(
     ] = None,
     profile: Annotated[opt.Text, opt.value("Model", "NAME", opt.PROFILE_HELP, MIXED_LABELS)] = None,
     n_seeds: Annotated[
-        int | None, opt.value("Model", "N", "Seeds for each method with randomness.", SEEDS, min=1)
+        int | None, opt.value("Model", "N", "Number of seeds for each randomised method.", SEEDS, min=1)
     ] = None,
     baseline: Baseline = None,
     n_jobs: Annotated[

@@ -126,7 +126,7 @@ def _show(
     print_text(f"Selecting the best held-out {metric_title(METRIC)} with at most {MAX_FEATURES} features.")
     for sentence in choice_sentences(ranker, choice):
         print_text(sentence)
-    table(["relevant features", "", "which"], rows)
+    table(["relevant features", "number", "names"], rows)
     metrics = (METRIC, OTHER_METRIC)
     means = [(label, *(f"{e.mean[m]:.4f}" for m in metrics)) for label, e in evaluations.items()]
     table([f"{PROFILE} profile", *map(metric_title, metrics)], means)

@@ -66,7 +66,7 @@ def _show(content: Mapping[str, Any]) -> None:
         )
         for step in (steps[k] for k in shown)
     ]
-    table([*(["cost"] if priced else []), "features", f"held-out {metric}", "which"], rows)
+    table([*(["cost"] if priced else []), "features", f"held-out {metric}", "feature names"], rows)
     print_text(
         f"{len(content['points'])} candidates, {n_optimal} of them Pareto-optimal in "
         f"{metric} ({content['profile']} profile), number of features{' and cost' if priced else ''}."

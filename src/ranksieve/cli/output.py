@@ -290,6 +290,8 @@ def _sentence_of(error: Exception) -> str:
     if isinstance(error, ImportError):
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         return f"{text}: {advice}" if extra and (advice := how_to_install(extra)) not in text else text
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return f"{error.filename}: no such file"
     if isinstance(error, OSError) and error.strerror is not None:
         return f"{error.filename or 'a file cannot be read or written'}: {error.strerror}"
     if isinstance(error, OSError | ValueError):

@@ -33,7 +33,7 @@ def path(
     output: opt.JsonOutput = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Fit a path of rankers from no feature to many, each with a proof.
+    """Fit rankers from no features to many, each with a proof.
 
     The proof is a duality gap: a bound on the distance of the training objective from its optimum. It is
     about the weights; use "fit" to select the model that ranks held-out queries best. The table shows about

@@ -43,9 +43,9 @@ def scorecard(
 ) -> None:
     """Turn a model into integer points, to add up by hand.
 
-    The score of a document becomes a sum of integer points per unit of each feature. The points are searched
-    to come close to the best real-valued weights in the training objective, with a proven bound.
-    With --valid, card and model are evaluated on held-out queries. The card is a model file for "rank",
+    The score of a document becomes a sum of integer points per unit of each feature. A search finds points
+    whose training objective is close to that of the best real-valued weights, with a proven bound. With
+    --valid, card and model are evaluated on held-out queries. The card is a model file for "rank",
     "evaluate", "explain" and "export".
     """
     from ranksieve.data.dataset import fingerprint

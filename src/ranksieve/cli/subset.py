@@ -171,7 +171,7 @@ def show(content: Mapping[str, Any]) -> None:
             "bound",
             "gap",
             f"held-out {metric_title(content['metric'])}",
-            "which",
+            "feature names",
         ],
         rows,
     )

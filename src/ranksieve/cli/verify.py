@@ -27,7 +27,7 @@ OPTIONS = {"valid": "--valid", "query_weight": "--query-weights", "previous": "-
 )
 def verify(
     *,
-    model: opt.ModelFile,
+    model: Annotated[str, opt.argument("MODEL", "A model file of ranksieve.")],
     source: opt.FitData,
     previous_file: Annotated[
         opt.Text, opt.value("Model", "FILE", "Previous model that the fit started from.", None, ["--from"])

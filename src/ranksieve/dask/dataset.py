@@ -14,7 +14,7 @@ from distributed import Future
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.dask.cluster import Cluster, Traffic
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.parts import ELSEWHERE, PartObjects, RemoteData, map_queries, transform_parts
+from ranksieve.data.parts import NEEDS_MEMORY, PartObjects, RemoteData, map_queries, transform_parts
 from ranksieve.errors import DataError, ParameterError
 
 ROW_ATTRIBUTES = ("X", "y", "qid", "doc_ids", "comments")
@@ -190,7 +190,7 @@ class DistributedDataset(Dataset, RemoteData):
 
     def __getattr__(self, name: str) -> Any:
         if name in ROW_ATTRIBUTES:
-            raise DataError(None, None, ELSEWHERE.format(what="this"))
+            raise DataError(None, None, NEEDS_MEMORY.format(what="this"))
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     @property
@@ -248,13 +248,15 @@ class DistributedDataset(Dataset, RemoteData):
         ]
         return PartsOnWorkers(self, objects)
 
-    def map_parts(self, find: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
-        return self.round(_call_on_rows, [find] * self.n_parts, self._shares(per_query))
+    def map_parts(self, function: Callable[..., T], *per_query: AnyArray | None) -> list[T]:
+        return self.round(_call_on_rows, [function] * self.n_parts, self._shares(per_query))
 
-    def round(self, find: Callable[..., T], *columns: Sequence[Any], common: tuple[Any, ...] = ()) -> list[T]:
-        """Run ``find(rows, *entries, *common)`` for each part, with its entry of each of ``columns``."""
+    def round(
+        self, function: Callable[..., T], *columns: Sequence[Any], common: tuple[Any, ...] = ()
+    ) -> list[T]:
+        """Run ``function(rows, *entries, *common)`` for each part, with its entry of each of ``columns``."""
         rows = [part.rows for part in self.members]
-        return self.cluster.round(self.names, find, rows, *columns, common=common)
+        return self.cluster.round(self.names, function, rows, *columns, common=common)
 
     def to_query_order(self, part_values: Sequence[AnyArray]) -> AnyArray:
         numbers = np.concatenate([part.numbers for part in self.members])
@@ -282,7 +284,7 @@ class DistributedDataset(Dataset, RemoteData):
         chosen[queries] = True
         return self.in_query_order(np.flatnonzero(chosen))
 
-    def without_weightless(self) -> tuple[Dataset, IntArray]:
+    def without_zero_weights(self) -> tuple[Dataset, IntArray]:
         sizes = map_queries(self, _sizes_without_zero_weights)
         numbers = np.flatnonzero(sizes)
         if len(numbers) == 0 or (sizes == self.query_sizes).all():
@@ -295,11 +297,11 @@ class DistributedDataset(Dataset, RemoteData):
         rank[queries] = np.arange(len(queries))
         members = []
         for part in self.members:
-            here = np.flatnonzero(rank[part.numbers] >= 0)
-            here = here[np.argsort(rank[part.numbers[here]])]
-            if len(here):
-                rows = self.cluster.submit(Dataset.in_query_order, part.rows, here)
-                members.append(WorkerPart(part.name, rows, rank[part.numbers[here]]))
+            chosen = np.flatnonzero(rank[part.numbers] >= 0)
+            chosen = chosen[np.argsort(rank[part.numbers[chosen]])]
+            if len(chosen):
+                rows = self.cluster.submit(Dataset.in_query_order, part.rows, chosen)
+                members.append(WorkerPart(part.name, rows, rank[part.numbers[chosen]]))
         if not members:
             raise ParameterError("queries", queries, "must choose at least one query")
         return self._with(members, self.query_ids[queries])
@@ -357,25 +359,25 @@ class PartsOnWorkers(PartObjects[T]):
     def __init__(self, data: DistributedDataset, objects: list[Future]) -> None:
         self._data, self._objects = data, objects
 
-    def map(self, find: Callable[..., R], *args: object) -> list[R]:
-        return self._data.round(_call_on_object, self._objects, common=(find, *args))
+    def map(self, function: Callable[..., R], *args: object) -> list[R]:
+        return self._data.round(_call_on_object, self._objects, common=(function, *args))
 
-    def map_queries(self, find: Callable[..., AnyArray], *args: object) -> AnyArray:
-        return self._data.to_query_order(self.map(find, *args))
+    def map_queries(self, function: Callable[..., AnyArray], *args: object) -> AnyArray:
+        return self._data.to_query_order(self.map(function, *args))
 
 
 def _make_object(rows: Dataset, make: Callable[..., T], shares: tuple[Any, ...]) -> RemadeObject[T]:
-    made = RemadeObject(make, shares)
-    made.of(rows)
-    return made
+    remade = RemadeObject(make, shares)
+    remade.of(rows)
+    return remade
 
 
-def _call_on_object(rows: Dataset, made: RemadeObject[T], find: Callable[..., R], *args: object) -> R:
-    return find(made.of(rows), *args)
+def _call_on_object(rows: Dataset, remade: RemadeObject[T], function: Callable[..., R], *args: object) -> R:
+    return function(remade.of(rows), *args)
 
 
-def _call_on_rows(rows: Dataset, find: Callable[..., T], shares: tuple[AnyArray | None, ...]) -> T:
-    return find(rows, *shares)
+def _call_on_rows(rows: Dataset, function: Callable[..., T], shares: tuple[AnyArray | None, ...]) -> T:
+    return function(rows, *shares)
 
 
 def _measure_rows(rows: Dataset, scores: Any, measure: Callable[[Dataset, AnyArray], T]) -> T:

@@ -15,7 +15,7 @@ from ranksieve._parallel import split_blocks
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.dask.dataset import DistributedDataset
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.feature_matrix import ordered_sum
+from ranksieve.data.feature_matrix import NO_COLUMNS, ordered_sum
 from ranksieve.data.matrix import spread_and_largest
 from ranksieve.data.parts import PartObjects
 from ranksieve.errors import DataError, ParameterError
@@ -143,11 +143,11 @@ class LossShare:
         gradient, at = objective.gradient(point), point.at
         return PartEvaluation(point.value, point.slack, at.size, gradient, hessian, curvature, at.terms)
 
-    def ask(
-        self, w: FloatArray, view: IntArray | None, hint: IntArray, find: PointMethod, *args: Any
+    def call(
+        self, w: FloatArray, view: IntArray | None, hint: IntArray, function: PointMethod, *args: Any
     ) -> FloatArray | None:
-        """The result of ``find(objective, point, *args)``."""
-        return None if self._whole is None else find(*self._at(self._whole, w, view, hint), *args)
+        """The result of ``function(objective, point, *args)``."""
+        return None if self._whole is None else function(*self._at(self._whole, w, view, hint), *args)
 
     def between(
         self,
@@ -155,16 +155,16 @@ class LossShare:
         view: IntArray | None,
         hint: IntArray,
         cuts: IntArray,
-        find: PointMethod,
+        function: PointMethod,
         *args: Any,
     ) -> FloatArray | None:
-        """The result of ``find(objective, point, *args, cuts)`` for the part's queries between two cuts each.
+        """Results of ``function(objective, point, *args, cuts)`` for the part's queries between cuts.
 
         The cuts refer to the order of all queries; the part may have no queries between some of them.
         """
         part_cuts = np.searchsorted(self._numbers, cuts)
         nonempty = np.flatnonzero(np.diff(part_cuts))
-        shares = self.ask(w, view, hint, find, *args, np.append(part_cuts[nonempty], part_cuts[-1]))
+        shares = self.call(w, view, hint, function, *args, np.append(part_cuts[nonempty], part_cuts[-1]))
         if shares is None:
             return None
         sums = np.zeros((len(cuts) - 1, *shares.shape[1:]))
@@ -202,7 +202,6 @@ class LossShare:
 
 MAX_HESSIAN_COLUMNS = 64  # with at most this many columns, evaluations include the Hessian
 CLIENT_POINTS = 4  # kept evaluations
-NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
 class LinearScores:
@@ -364,7 +363,7 @@ class PartedObjective(Objective):
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         at = self._sums_at(point)
         if (block := at.hessian.on(columns)) is None:
-            block = self._sum(LossShare.ask, point, LocalObjective.hessian, columns)
+            block = self._sum(LossShare.call, point, LocalObjective.hessian, columns)
             at.hessian = HessianBlock(columns, block)
             if len(columns) == self.n_features:
                 self.features.keep(columns)  # a caller that needs the full Hessian will need it again
@@ -379,10 +378,10 @@ class PartedObjective(Objective):
         return blocks
 
     def curvatures(self, point: Point) -> FloatArray:
-        return self._sum(LossShare.ask, point, LocalObjective.curvatures)
+        return self._sum(LossShare.call, point, LocalObjective.curvatures)
 
     def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
-        return self._sum(LossShare.ask, point, LocalObjective.hessian_product, v)
+        return self._sum(LossShare.call, point, LocalObjective.hessian_product, v)
 
     def restricted(self, columns: IntArray) -> PartedObjective:
         features = self.features.restricted(columns)
@@ -449,9 +448,9 @@ class PartedObjective(Objective):
         w = point.scores.w
         return self._points.get(w.tobytes()) or self._evaluate_parts(w)[0]
 
-    def _sum(self, find: Callable[..., FloatArray | None], point: Point, *args: Any) -> FloatArray:
-        """Σ over the parts of the results of ``find`` at a point."""
-        shares = self.loss.shares.map(find, point.scores.w, self._view, self.features.hint, *args)
+    def _sum(self, function: Callable[..., FloatArray | None], point: Point, *args: Any) -> FloatArray:
+        """Σ over the parts of the results of ``function`` at a point."""
+        shares = self.loss.shares.map(function, point.scores.w, self._view, self.features.hint, *args)
         return ordered_sum(share for share in shares if share is not None)
 
 

@@ -320,9 +320,10 @@ class PieceGroup:
     @property
     def ids(self) -> list[Any]:
         """The queries in order of first appearance, without those that move to another group."""
-        here = dict.fromkeys(query for one in self.summaries if one is not None for query in one.ids.tolist())
+        summaries = [one for one in self.summaries if one is not None]
+        queries = dict.fromkeys(query for one in summaries for query in one.ids.tolist())
         leaving = set(self.leaving_queries)
-        return [query for query in here if query not in leaving]
+        return [query for query in queries if query not in leaving]
 
 
 def lay_out(cluster: Cluster, source: PieceSource, shuffle: bool, n_parts: int | None) -> DistributedDataset:
@@ -339,9 +340,9 @@ def lay_out(cluster: Cluster, source: PieceSource, shuffle: bool, n_parts: int |
     parts: list[WorkerPart] = []
     ids: list[Any] = []
     for k, group in enumerate(groups):
-        if here := group.ids:
-            parts.append(_part(cluster, groups, k, columns, len(ids) + np.arange(len(here))))
-            ids += here
+        if group_ids := group.ids:
+            parts.append(_part(cluster, groups, k, columns, len(ids) + np.arange(len(group_ids))))
+            ids += group_ids
     profiles = {one.profile for one in nonempty.values()}
     sizes = [0 if one is None else one.n_rows for group in groups for one in group.summaries]
     profile = profiles.pop() if len(profiles) == 1 else None
@@ -401,8 +402,9 @@ def _common_columns(summaries: dict[str, Summary]) -> tuple[tuple[str, ...], str
                 raise DataError(lacks[0], None, reason)
     for name, one in summaries.items():
         if one.weighted != first.weighted:
-            having, without = (where, name) if first.weighted else (name, where)
-            raise DataError(without, None, f"has no document weights, but {having} has; give both or neither")
+            weighted, unweighted = (where, name) if first.weighted else (name, where)
+            reason = f"has no document weights, but {weighted} has; give both or neither"
+            raise DataError(unweighted, None, reason)
     kinds = {one.kind for one in summaries.values()}
     if len(kinds) == 1:
         return first.names, kinds.pop()

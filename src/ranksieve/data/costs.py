@@ -134,9 +134,9 @@ class FeatureCosts:
         return {feature: k for k, unit in enumerate(self.units) for feature in unit.features}
 
     def _check_known(self, names: Sequence[str]) -> None:
-        known = set(names)
+        name_set = set(names)
         for feature in self._unit_of:
-            if feature not in known:
+            if feature not in name_set:
                 raise unknown_feature(self._location(feature), feature, names)
 
     def _default_for(self, name: str) -> float:
@@ -212,10 +212,10 @@ def _group(name: str, content: Any, location: Location) -> CostUnit:
     return CostUnit(name, as_cost(content.get("cost"), name, location), tuple(content["features"]))
 
 
-def _only_keys(content: Mapping[str, Any], known: tuple[str, ...], location: Location) -> None:
-    unknown = [key for key in content if key not in known]
+def _only_keys(content: Mapping[str, Any], allowed: tuple[str, ...], location: Location) -> None:
+    unknown = [key for key in content if key not in allowed]
     if unknown:
-        raise feature_error(location, unknown[0], f"is an unknown entry; expected {' and '.join(known)}")
+        raise feature_error(location, unknown[0], f"is an unknown entry; expected {' and '.join(allowed)}")
 
 
 def as_cost(cost: Any, name: str, location: Location) -> float:

@@ -257,7 +257,7 @@ class Dataset:
             truth=self.truth, **self._other_fields(index),
         )  # fmt: skip
 
-    def without_weightless(self) -> tuple[Dataset, IntArray]:
+    def without_zero_weights(self) -> tuple[Dataset, IntArray]:
         """Documents with positive weight, and the indices of the queries that have any.
 
         If all weights are 0, the data are returned unchanged.
@@ -383,16 +383,16 @@ def query_weights(weight: QueryWeight | None, data: Dataset) -> FloatArray | Non
 
 
 def _by_id(weight: Mapping[Any, float], ids: AnyArray) -> FloatArray:
-    known = ids.tolist()
-    index = {str(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
+    id_list = ids.tolist()
+    index = {str(one): k for k, one in enumerate(id_list)} | {one: k for k, one in enumerate(id_list)}
     unknown = [repr(one) for one in weight if one not in index]
     if unknown:
         reason = (
             f"has {len(unknown)} queries that are not in the data: {short_list(unknown, MAX_SHOWN_QUERIES)}; "
-            f"the first query of the data is {known[0]!r}"
+            f"the first query of the data is {id_list[0]!r}"
         )
         raise ParameterError("query_weight", weight, reason)
-    weights = np.ones(len(known))
+    weights = np.ones(len(id_list))
     for one, value in weight.items():
         weights[index[one]] = value
     return weights
@@ -428,7 +428,7 @@ def drop_zero_weight(
     if not used.any():
         return data, weight
     queries = data if used.all() else data.select_queries(used)
-    present, remaining = queries.without_weightless()
+    present, remaining = queries.without_zero_weights()
     if warn and present is not queries:
         _warn_of_zero_weight(queries.n_docs - present.n_docs, queries.n_docs)
     return present, weight[used][remaining]

@@ -14,7 +14,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import column_reader
-from ranksieve.data.matrix import dense_rows, is_sparse, nonzero_entries
+from ranksieve.data.matrix import CELLS_AT_ONCE, dense_rows, is_sparse, nonzero_entries
 from ranksieve.data.parts import map_parts
 from ranksieve.data.queries import Queries
 from ranksieve.errors import ParameterError
@@ -99,10 +99,10 @@ def find_document(data: Dataset, qid: Hashable, document: Hashable) -> int:
     number = str(document).removeprefix("document ").removesuffix(f" of query {qid}")
     if number.isdecimal() and 1 <= int(number) <= len(rows):
         return int(rows[int(number) - 1])
-    known = [] if data.doc_ids is None else list(names.values())
+    document_ids = [] if data.doc_ids is None else list(names.values())
     reason = (
-        f"query {qid} has no such document{_nearest(document, known)}; it has {len(rows)}; use "
-        f"{'an id or ' if known else ''}a number from 1 to {len(rows)}"
+        f"query {qid} has no such document{_nearest(document, document_ids)}; it has {len(rows)}; use "
+        f"{'an id or ' if document_ids else ''}a number from 1 to {len(rows)}"
     )
     raise ParameterError("document", document, reason)
 
@@ -129,12 +129,9 @@ def plain_id(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _nearest(name: Hashable, known: list[str]) -> str:
-    nearest = get_close_matches(str(name), known, n=MAX_SUGGESTIONS, cutoff=0.4)
+def _nearest(name: Hashable, names: list[str]) -> str:
+    nearest = get_close_matches(str(name), names, n=MAX_SUGGESTIONS, cutoff=0.4)
     return f" (nearest: {', '.join(nearest)})" if nearest else ""
-
-
-CELLS_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True)

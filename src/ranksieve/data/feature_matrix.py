@@ -34,7 +34,7 @@ from ranksieve.kernels.linear import (
 
 MAX_OFFSET = 32.0  # × spread of a feature: a larger offset costs digits of its differences
 MAX_CONSTANT = 2.0**20  # × smallest spread: rounding errors of a larger constant could look like a feature
-MAX_KEPT_BYTES = 2**26  # of the columns copied side by side
+MAX_COPIED_BYTES = 2**26  # of the columns copied side by side
 MAX_COLUMN_CELLS = 2**23  # of single columns: 64 MB
 SPARSE_WEIGHTS = 4  # if at most 1 in 4 weights is nonzero, only the columns of these are multiplied
 
@@ -121,7 +121,7 @@ NO_CENTRED = CentredColumns(NO_COLUMNS, np.empty((0, 0)), NO_COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)
-class KeptColumns:
+class CopiedColumns:
     """Copy of some columns side by side, ascending, with the rows in grouped order."""
 
     columns: IntArray
@@ -151,7 +151,7 @@ class FeatureMatrix(ABC):
         self.X, self.queries, self.centred, self.varies, self.max_abs = X, queries, centred, varies, max_abs
         self.n_features = int(X.shape[1])
         self._cuts = split_blocks(np.arange(X.shape[0] + 1))
-        self._kept: KeptColumns | None = None
+        self._copied: CopiedColumns | None = None
         self._columns: dict[int, FloatArray] = {}
 
     @abstractmethod
@@ -173,8 +173,8 @@ class FeatureMatrix(ABC):
     def scores(self, w: FloatArray) -> FloatArray:
         """Xw, in input order."""
         used, scores = self._used(w), np.empty(self.X.shape[0])
-        if used is not None and (kept := self._kept_with(used)) is not None:
-            values, positions, weights = kept.values, kept.positions(used), w[used]
+        if used is not None and (copied := self._copy_with(used)) is not None:
+            values, positions, weights = copied.values, copied.positions(used), w[used]
             centred = NO_CENTRED.weighted(w)  # the copied columns are already centred
             map_shares(
                 lambda a, b: chosen_products(values, positions, weights, *centred, a, b, scores[a:b]),
@@ -205,32 +205,34 @@ class FeatureMatrix(ABC):
 
     def keep(self, columns: IntArray) -> None:
         """Copy some columns side by side, so that scores and Hessians of these read less of X."""
-        kept = np.sort(columns)
-        dtype = np.dtype(np.float64) if len(np.intersect1d(kept, self.centred.columns)) else self.X.dtype
-        n_bytes = self.queries.n_rows * len(kept) * dtype.itemsize
-        if n_bytes > MAX_KEPT_BYTES or 2 * len(kept) > self.n_features:
-            self._kept = None
+        copied = np.sort(columns)
+        dtype = np.dtype(np.float64) if len(np.intersect1d(copied, self.centred.columns)) else self.X.dtype
+        n_bytes = self.queries.n_rows * len(copied) * dtype.itemsize
+        if n_bytes > MAX_COPIED_BYTES or 2 * len(copied) > self.n_features:
+            self._copied = None
             return
-        values = np.empty((self.queries.n_rows, len(kept)), dtype)
+        values = np.empty((self.queries.n_rows, len(copied)), dtype)
 
         def work(first: int, last: int) -> None:
-            self._put_columns(first, last, kept, values[first:last])
+            self._put_columns(first, last, copied, values[first:last])
 
         map_shares(work, self._cuts)
-        self._kept = KeptColumns(kept, values)
+        self._copied = CopiedColumns(copied, values)
 
     def keeps(self, columns: IntArray) -> bool:
         """Whether these columns are copied side by side."""
-        return self._kept_with(columns) is not None
+        return self._copy_with(columns) is not None
 
-    def _kept_with(self, columns: IntArray) -> KeptColumns | None:
-        kept = self._kept  # read once: another thread may replace it
-        return kept if kept is not None and set(kept.columns.tolist()) >= set(columns.tolist()) else None
+    def _copy_with(self, columns: IntArray) -> CopiedColumns | None:
+        copied = self._copied  # read once: another thread may replace it
+        if copied is None or not set(copied.columns.tolist()) >= set(columns.tolist()):
+            return None
+        return copied
 
     def reader(self, columns: IntArray) -> ColumnReader:
         """Read-only access to some columns, by ranges of rows in grouped order."""
-        if (kept := self._kept_with(columns)) is not None:
-            values, positions = kept.values, kept.positions(columns)
+        if (copied := self._copy_with(columns)) is not None:
+            values, positions = copied.values, copied.positions(columns)
             return lambda a, b: (values[a:b], positions)
         positions = np.arange(len(columns))
         return lambda a, b: (self._grouped_columns(a, b, columns), positions)

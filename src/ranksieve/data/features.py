@@ -13,11 +13,10 @@ from numpy.typing import DTypeLike
 
 from ranksieve._parallel import map_blocks
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from ranksieve.data.matrix import is_sparse, is_streamed
+from ranksieve.data.matrix import CELLS_AT_ONCE, is_sparse, is_streamed
 from ranksieve.errors import DataError, InputError, ParameterError, short_list, short_repr
 
 COLUMNS_AT_ONCE = 64
-CELLS_AT_ONCE = 2**21  # 16 MB of float64
 T = TypeVar("T")
 
 
@@ -85,8 +84,8 @@ def as_masks(
     """Mask of the columns of the features, and mask of those given by name or index, not by a pattern."""
     if isinstance(features, str) or not isinstance(features, Iterable):
         features = [features]
-    features, known = list(features), frozenset(names)
-    named = [feature for feature in features if not is_pattern(feature, known)]
+    features, name_set = list(features), frozenset(names)
+    named = [feature for feature in features if not is_pattern(feature, name_set)]
     masks = np.zeros((2, len(names)), dtype=bool)
     for mask, some in zip(masks, (features, named), strict=True):
         mask[list(values_by_column([(feature, True) for feature in some], names, role, among=among))] = True

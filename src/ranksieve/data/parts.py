@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-ELSEWHERE = "{what} needs the data in memory, but they are distributed; see docs/scale.md for what works"
+NEEDS_MEMORY = "{what} needs the data in memory, but they are distributed; see docs/scale.md for what works"
 
 
 class PartObjects(ABC, Generic[T]):

@@ -84,7 +84,7 @@ def score_shift(model: LinearModel, sample: Dataset | None, engine: str) -> tupl
     lowest = min_possible_score(model) if sample is None else float(np.min(model.predict(sample)))
     if lowest is None:
         warn_caller(
-            f"{engine} rejects negative scores, which this model may produce; pass documents with `sample` "
+            f"{engine} rejects negative scores, which this model may produce; pass documents as `sample` "
             "to get a shift"
         )
         return 0.0, ()

@@ -16,7 +16,7 @@ from ranksieve.gpu.features import DeviceFeatures, DeviceLists, Tasks, host_sums
 from ranksieve.gpu.kernels import hessian_blocks
 
 CELLS_PER_WARP = 256  # pairs that a warp processes at a time
-PAIR_COLUMNS = 4  # documents that a program compares with its own ones at a time
+PAIR_COLUMNS = 4  # documents that a program compares with its own at a time
 
 
 @dataclass(frozen=True, eq=False)

@@ -315,13 +315,15 @@ def _id_type(column: Any) -> np.dtype[Any]:
 
 
 def _check_same_columns(first: _ParquetFile, other: _ParquetFile) -> None:
-    for lacking, having in ((other, first), (first, other)):
-        for name in sorted(set(having.columns.all()) - set(lacking.columns.all())):
-            reason = f"has no column {name!r}, but {having.name} has; all files need the same columns"
-            raise DataError(lacking.name, None, reason)
-        for name in sorted(set(having.columns.features) - set(lacking.columns.features)):
-            reason = f"the column {name!r} is text, but a feature in {having.name}; use the same type in both"
-            raise DataError(lacking.name, None, reason)
+    for one, another in ((other, first), (first, other)):
+        for name in sorted(set(another.columns.all()) - set(one.columns.all())):
+            reason = f"has no column {name!r}, but {another.name} has; all files need the same columns"
+            raise DataError(one.name, None, reason)
+        for name in sorted(set(another.columns.features) - set(one.columns.features)):
+            reason = (
+                f"the column {name!r} is text, but a feature in {another.name}; use the same type in both"
+            )
+            raise DataError(one.name, None, reason)
 
 
 def _common_id_type(inputs: Sequence[_ParquetFile]) -> np.dtype[Any]:
@@ -331,8 +333,10 @@ def _common_id_type(inputs: Sequence[_ParquetFile]) -> np.dtype[Any]:
         kind = one.query_kind
         mixed = {kind.kind, common.kind}
         if len(mixed) > 1 and (mixed != {"i", "u"} or np.result_type(kind, common).kind == "f"):
-            here, there = ("text" if dtype == TEXT_DTYPE else dtype.name for dtype in (kind, common))
-            reason = f"query ids are {here}, but {there} in {inputs[0].name}; use the same type in all files"
+            ids, first_ids = ("text" if dtype == TEXT_DTYPE else dtype.name for dtype in (kind, common))
+            reason = (
+                f"query ids are {ids}, but {first_ids} in {inputs[0].name}; use the same type in all files"
+            )
             raise DataError(one.name, None, reason)
         common = np.result_type(kind, common)
     return TEXT_DTYPE if common.kind == "U" else common

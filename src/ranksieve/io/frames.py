@@ -365,8 +365,8 @@ def read_parquet(path: PathLike, *, missing: str = "keep", **columns: Any) -> Da
 
 def without_index(table: Any) -> Any:
     """An arrow table without the index columns that pandas may have written."""
-    kept = [k for k, name in enumerate(table.column_names) if not PANDAS_INDEX.fullmatch(name)]
-    return table.select(kept)
+    columns = [k for k, name in enumerate(table.column_names) if not PANDAS_INDEX.fullmatch(name)]
+    return table.select(columns)
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def plain_file_errors(path: PathLike) -> Iterator[None]:
     except (zlib.error, gzip.BadGzipFile) as error:
         raise DataError(name, None, f"the gzip data are corrupt ({error}); fetch the file again") from None
     except FileNotFoundError:
-        raise FileNotFoundError(f"{name}: there is no such file") from None
+        raise FileNotFoundError(f"{name}: no such file") from None
     except IsADirectoryError:
         raise IsADirectoryError(
             f"{name}: is a folder; give a file, or a folder written by ranksieve convert"

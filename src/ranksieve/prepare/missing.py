@@ -92,9 +92,9 @@ LEARNED = ("column_mean", INDICATOR)
 POLICY_ADVICE = "choose `missing='zero'`, `missing='query_min'` or `missing='column_mean'`"
 
 
-def check_policy(policy: str, known: Sequence[str] = MISSING_POLICIES) -> None:
-    if policy not in known:
-        raise ParameterError("missing", policy, f"unknown; choose one of {', '.join(known)}")
+def check_policy(policy: str, allowed: Sequence[str] = MISSING_POLICIES) -> None:
+    if policy not in allowed:
+        raise ParameterError("missing", policy, f"unknown; choose one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)

@@ -206,9 +206,9 @@ AUTO = "auto"  # "none" if the features already have similar scales, else "withi
 NORMALISE_KINDS = (AUTO, *NORMALISATIONS)
 
 
-def check_kind(kind: str, known: Sequence[str] = NORMALISE_KINDS) -> None:
-    if kind not in known:
-        raise ParameterError("normalise", kind, f"unknown; choose one of {', '.join(known)}")
+def check_kind(kind: str, allowed: Sequence[str] = NORMALISE_KINDS) -> None:
+    if kind not in allowed:
+        raise ParameterError("normalise", kind, f"unknown; choose one of {', '.join(allowed)}")
 
 
 def kind_for(data: Dataset) -> str:

@@ -32,7 +32,7 @@ from ranksieve.data.inputs import (
     numbered_names,
     refuse_text,
 )
-from ranksieve.data.parts import ELSEWHERE, RemoteData
+from ranksieve.data.parts import NEEDS_MEMORY, RemoteData
 from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import from_gpu, is_on_gpu, on_device
@@ -437,7 +437,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                     raise ParameterError(name, value, "must be None, because the Dataset contains it")
             self._check_document_weight(X.document_weight)
             if isinstance(X, RemoteData) and not self.can("distributed"):
-                raise DataError(None, None, ELSEWHERE.format(what=type(self).__name__))
+                raise DataError(None, None, NEEDS_MEMORY.format(what=type(self).__name__))
             return X, np.array(X.feature_names, dtype=object), False
         self._check_document_weight(document_weight)
         matrix, names = self._checked_matrix(X)

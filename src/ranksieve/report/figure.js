@@ -1,5 +1,5 @@
 "use strict";
-// Figures as SVG: lines, bands, markers, bars, cells and nets, with a tooltip for the point under the pointer.
+// Figures as SVG: lines, bands, markers, bars, cells and radar charts, with a tooltip for the point under the pointer.
 // page.py defines the figures. Colours of text and grid come from the page, so they follow its colour scheme.
 const DASHES = {dash: "7 4", dot: "2 3", dashdot: "7 3 2 3"};
 const HOVER_DISTANCE = 40;  // pixels

@@ -120,13 +120,13 @@ def _query_label(query: Any, texts: Mapping[Any, str]) -> str:
 def change_sentences(changes: Changes, file: str) -> Iterator[str]:
     """Features added and removed, and the change in the held-out metric."""
     added, removed = ([one.feature for one in changes.features if one.status == s] for s in ("in", "out"))
-    kept = sum(one.status == "kept" for one in changes.features)
+    n_kept = sum(one.status == "kept" for one in changes.features)
     if not added and not removed:
-        same = f"{plural(kept, 'feature')} of {file} {'is' if kept == 1 else 'are'} kept"
+        same = f"{plural(n_kept, 'feature')} of {file} {'is' if n_kept == 1 else 'are'} kept"
         yield f"The {same}: no other candidate is significantly better."
     else:
         yield (
-            f"Features of {file}: {kept} kept; added: {', '.join(added) or 'none'}; removed: "
+            f"Features of {file}: {n_kept} kept; added: {', '.join(added) or 'none'}; removed: "
             f"{', '.join(removed) or 'none'}."
         )
     if not len(changes.after):
@@ -352,13 +352,14 @@ def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> l
     """The summary box: features, their stability, loss against a baseline, significance."""
     names = [term["name"] for term in by_weight(model)]
     which = f"{join_names(names)} (by decreasing weight)." if names else "None, so all scores are equal."
-    answers = [Answer(WHICH_FEATURES, f"{len(names)} of {model['n_features']}", which), _sure(ranker, model)]
+    features = Answer(WHICH_FEATURES, f"{len(names)} of {model['n_features']}", which)
+    answers = [features, _stability_answer(ranker, model)]
     if gains is not None:
         answers += gain_answers(gains, OURS, difference(gains.ours[OURS][1], gains.theirs))
     return answers
 
 
-def _sure(ranker: Any, model: Mapping[str, Any]) -> Answer:
+def _stability_answer(ranker: Any, model: Mapping[str, Any]) -> Answer:
     """Number of features with a high selection frequency; without a selection, the proof."""
     choice = choice_of(ranker)
     if choice is None:

@@ -201,7 +201,7 @@ def _page_answers(inspected: Mapping[str, Any]) -> list[Answer]:
     )
     return [
         Answer("How large?", f"{inspected['n_docs']:,} documents", how_much),
-        Answer("What is learned from?", f"{inspected['n_pairs']:,} pairs", pairs),
+        Answer("How many pairs?", f"{inspected['n_pairs']:,} pairs", pairs),
         Answer("What is missing?", f"{missing} of the values", shares),
     ]
 

@@ -160,7 +160,7 @@ def lead(results: DataSetResults, name: str, baseline: str, change: Difference |
 
 def answers(results: DataSetResults, name: str, gains: Gains, change: Difference | None) -> list[Answer]:
     """The summary box: features, their stability, loss against the baseline, significance."""
-    first = [_which(results, name), _sure(results, name)]
+    first = [_feature_answer(results, name), _stability_answer(results, name)]
     return first if change is None else [*first, *gain_answers(gains, name, change)]
 
 
@@ -192,7 +192,7 @@ def _used(results: DataSetResults, name: str) -> list[set[str]]:
     return [set((fold.chosen or {})["weights"] or ()) for fold in results.methods[name]]
 
 
-def _which(results: DataSetResults, name: str) -> Answer:
+def _feature_answer(results: DataSetResults, name: str) -> Answer:
     short = _size_of_all(results, name)
     if not _size(results, name):
         return Answer(
@@ -211,7 +211,7 @@ def _which(results: DataSetResults, name: str) -> Answer:
     return Answer(WHICH_FEATURES, short, " ".join(filter(None, sentences)))
 
 
-def _sure(results: DataSetResults, name: str) -> Answer:
+def _stability_answer(results: DataSetResults, name: str) -> Answer:
     proof = certificate(worst_gap(results, name))
     if not _size(results, name):
         return Answer(HOW_SURE, "no proof", f"In every fold, the objective is {proof}.")

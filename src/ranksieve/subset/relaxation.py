@@ -288,14 +288,14 @@ class Relaxation:
         positions, w = np.searchsorted(self.columns, chosen), relaxed.point.w
         if not np.isin(chosen, self.columns).all():
             return np.inf
-        here, g = w[self.columns], relaxed.gradient[self.columns]
-        slope = g - relaxed.hessian @ here
+        v_now, g = w[self.columns], relaxed.gradient[self.columns]
+        slope = g - relaxed.hessian @ v_now
         H = relaxed.hessian[np.ix_(positions, positions)] + self.ridge * np.eye(len(chosen))
         try:
             v = -np.linalg.solve(H, slope[positions])
         except np.linalg.LinAlgError:
             v = -inverse_of(H) @ slope[positions]
-        predicted = relaxed.point.value - float((g + slope) @ here) / 2.0 + float(slope[positions] @ v) / 2.0
+        predicted = relaxed.point.value - float((g + slope) @ v_now) / 2.0 + float(slope[positions] @ v) / 2.0
         if predicted > enough:
             return predicted
         full = np.zeros_like(w)

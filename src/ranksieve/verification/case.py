@@ -18,7 +18,7 @@ from ranksieve.data.features import named_signs
 from ranksieve.errors import DataError, ParameterError, in_python, short_list
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import round_like_gpu
-from ranksieve.grid_ranker import GridRanker
+from ranksieve.grid_ranker import PREPARATION_PARAMETERS, GridRanker
 from ranksieve.methods import METHODS, ranker_classes
 from ranksieve.metrics import PROFILES
 from ranksieve.model.linear import LinearModel, model_from_dict, restore_infinities
@@ -115,7 +115,6 @@ OBJECT_PARAMETERS: dict[str, Collection[str]] = {  # may be objects; the values 
 }  # fmt: skip
 CHOICE_PARAMETER = "choice"  # parameter in the model files of a GridRanker
 BUDGET_PARAMETERS = ("max_features", "max_cost", "feature_costs")
-PREPARATION_PARAMETERS = ("normalise", "missing")
 CERTIFICATE_TITLES = {
     "family": "family", "alpha": "α", "ridge": "ridge", "features": "features", "weights": "ℓ1 weights",
 }  # fmt: skip

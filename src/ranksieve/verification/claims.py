@@ -16,7 +16,7 @@ import numpy as np
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray
 from ranksieve.choice.forward import ForwardSearch, fit_set
-from ranksieve.choice.scorecard import METHOD
+from ranksieve.choice.scorecard import METHOD, REAL_WEIGHTS_TOL
 from ranksieve.choice.update import model_digest
 from ranksieve.data.budget import COST_ROUNDING, Budget
 from ranksieve.data.costs import make_costs
@@ -57,7 +57,6 @@ from ranksieve.verification.case import (
     recompute,
 )  # fmt: skip
 
-REAL_WEIGHTS_TOL = 1e-8  # relative gap of the real-valued weights that a card is compared with
 WEIGHTS = "weights"  # certificates without a kind
 GAP_ENTRIES = ("objective", "gap", "relative_gap")
 CHECKED_NUMBERS = (*GAP_ENTRIES, "gap_of_last_round", "bound")  # certificate entries with their own checks
