@@ -54,7 +54,7 @@ def compare(
     evaluations = {names[file]: evaluation for file, evaluation in result.evaluations.items()}
     comparison = rs.compare(evaluations, names.get(baseline or "", baseline), alternative=side)
     first = next(iter(evaluations.values()))
-    content = {name: first.to_dict()[name] for name in ("profile", "too_short")}
+    content = {name: first.to_dict()[name] for name in ("profile", "ties", "too_short")}
     content["mean"] = {name: dict(evaluation.mean) for name, evaluation in evaluations.items()}
 
     def show() -> None:

@@ -238,8 +238,8 @@ def _check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
             raise DataError(
                 None,
                 None,
-                f"{name!r} uses profile {first.profile.name} with `empty={first.empty!r}`, {other_name!r} "
-                f"{other.profile.name} with `empty={other.empty!r}`; use the same for both",
+                f"{name!r} uses profile {first.profile.title} with `empty={first.empty!r}`, {other_name!r} "
+                f"{other.profile.title} with `empty={other.empty!r}`; use the same for both",
             )
 
 
