@@ -27,7 +27,7 @@ LABEL_2 = Profile("custom", relevant_from=2.0, max_label=2.0, ties="mean")
 
 
 def permuted_values(data, scores, name, profile):
-    """The metric of each query, one row per order of its tied documents: the untied ranking by brute force."""
+    """The metric of each query for every order of its tied documents, ranked without ties."""
     all_values = []
     for q in range(data.n_queries):
         rows = data.queries.rows_of(q)
@@ -102,7 +102,7 @@ def test_the_best_order_gives_the_highest_value():
 
 
 def test_means_by_hand():
-    # Labels 2, 1, 0 tied: (3 + 1 + 0)/3 at each rank; the first relevant document is at 1, 1, 2 on average 5/6.
+    # Labels 2, 1, 0 tied: gain (3 + 1 + 0)/3 at each rank; the first relevant document is at 1, 1 or 2.
     data = Dataset(np.zeros((3, 1)), [2.0, 1.0, 0.0], [7, 7, 7])
     mean = evaluate_quietly(np.zeros(3), data, ["dcg@1", "p@1", "r@2", "mrr", "map"]).mean
     expected = {"dcg@1": 4 / 3, "p@1": 2 / 3, "r@2": 2 / 3, "mrr": 5 / 6, "map": (1 + 5 / 6 + 7 / 12) / 3}
@@ -337,7 +337,7 @@ def test_the_command_line_has_ties_and_warns_once(tmp_path):
         assert ("--ties mean reports the average" in shown.stderr) == (ties != "mean")
     assert means == pytest.approx({"order": 1.0, "mean": (25 / 48 + 1) / 2, "worst": 0.625})
     text = run("evaluate", a, test, "--metric", "mrr", "--ties", "worst").stdout
-    assert "2 queries; standard profile, ties: worst." in text
+    assert "2 queries; standard profile, ties worst." in text
     content = json.loads(run("compare", a, b, test, "--metric", "mrr", "--ties", "worst", "--json").stdout)
     assert content["ties"] == "worst"
     assert content["mean"]["a"]["mrr"] == pytest.approx(0.625)

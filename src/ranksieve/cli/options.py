@@ -598,7 +598,7 @@ def measures_for(
     whose.setdefault(origin, []).append(f"{conventions.name} profile")
     if ties is not None:
         conventions = conventions.with_ties(as_ties(ties))
-        whose.setdefault("", []).append(f"ties: {ties}")
+        whose.setdefault("", []).append(f"ties {ties}")
     by = "; ".join(", ".join(what) + origin for origin, what in whose.items())
     return Measures(metric or list(dict.fromkeys([first, *also])), conventions, by)
 

@@ -83,9 +83,18 @@ class Profile:
 
     @property
     def title(self) -> str:
-        """The name, followed by ``ties`` if they differ from the default for this name."""
+        """``letor``, or ``letor, ties mean`` if the ties differ from the default for this name."""
+        return f"{self.name}{self._other_ties}"
+
+    @property
+    def phrase(self) -> str:
+        """``letor profile``, or ``letor profile, ties mean``."""
+        return f"{self.name} profile{self._other_ties}"
+
+    @property
+    def _other_ties(self) -> str:
         default = PROFILES[self.name].ties if self.name in PROFILES else "order"
-        return self.name if self.ties == default else f"{self.name}, ties {self.ties}"
+        return "" if self.ties == default else f", ties {self.ties}"
 
     def with_ties(self, ties: Ties | None) -> Profile:
         """The profile with this treatment of ties; None: its own."""
