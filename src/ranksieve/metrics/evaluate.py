@@ -94,14 +94,15 @@ class Evaluator:
         self, scores: Any, metrics: str | Sequence[str | MetricSpec]
     ) -> tuple[list[Evaluation], int]:
         """Evaluations with the ties of the profile and of TIE_ORDERS, and the number of tied documents."""
-        specs, evaluation = parse_all(metrics), self.evaluate(scores, metrics)
+        specs = parse_all(metrics)
         grouped = self.queries.group(_as_scores(scores, self.queries.n_rows, 1))
-        groups = self.judged.rank(grouped, "mean").groups
-        if groups is None:
+        ranked = self.judged.rank(grouped, "mean")
+        if ranked.groups is None:  # all orders are the same
+            evaluation = evaluate_ranked(ranked, specs, self.profile, self.empty)
             return [evaluation] * (1 + len(TIE_ORDERS)), 0
-        orders = (self.judged.rank(grouped, ties) for ties in TIE_ORDERS)
-        others = [evaluate_ranked(ranked, specs, self.profile, self.empty) for ranked in orders]
-        return [evaluation, *others], int(groups.sizes[groups.sizes > 1].sum())
+        orders = [self.judged.rank(grouped, ties) for ties in (self.profile.ties, *TIE_ORDERS)]
+        n_tied = int(ranked.groups.sizes[ranked.groups.sizes > 1].sum())
+        return [evaluate_ranked(one, specs, self.profile, self.empty) for one in orders], n_tied
 
     def evaluate_many(self, score_matrix: Any, metric: str | MetricSpec) -> FloatArray:
         """Values (points × queries) of the columns of a score matrix (documents × points)."""
