@@ -323,7 +323,7 @@ def test_fit_and_its_page_report_short_lists(root, tmp_path):
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")
     text = output_of(*command, "--report", page)
     assert "Held-out NDCG@10: " in text
-    assert f"; {held_out.n_queries} queries; letor profile)." in text
+    assert f"; {held_out.n_queries} queries; letor profile, ties mean)." in text
     assert sentence in text
     shown = " ".join(page.read_text().split())
     assert sentence in shown
