@@ -192,4 +192,4 @@ def test_the_reported_performance_equals_evaluate_bit_for_bit():
         data = random_dataset(seed=seed, n_queries=60, n_features=12, longest=40)
         data = data.replace_features(data.X.round(0) * 10.0 ** np.array([-16, -8, 0] * 4))
         fitted = AdaRank("map", 20, tol=np.inf).fit(data)
-        assert fitted.performance_[-1] == evaluate(fitted.predict(data), data, "map").mean["map"]
+        assert fitted.performance_[-1] == evaluate(fitted.predict(data), data, "map", "letor").mean["map"]

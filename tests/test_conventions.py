@@ -154,12 +154,13 @@ def test_all_evaluations_use_the_profile_of_the_data(own, expected, parts):
         fitted = rs.SparseRanker(metric="ndcg@5", **FAST).fit(train, **held_out)
         with_profile = rs.SparseRanker(metric="ndcg@5", profile=expected, **FAST).fit(train, **held_out)
         assert fitted.profile is None
-        assert fitted.choice_.validation.profile is expected
+        assert fitted.choice_.validation.profile == expected.with_ties("mean")
         np.testing.assert_array_equal(
             fitted.choice_.validation.values, with_profile.choice_.validation.values
         )
         np.testing.assert_array_equal(fitted.coef_, with_profile.coef_)
-        assert fitted.to_model().chosen_by == {"metric": "ndcg@5", "profile": expected.name}
+        chosen_by = {"metric": "ndcg@5", "profile": expected.name, "ties": "mean"}
+        assert fitted.to_model().chosen_by == chosen_by
     assert rs.frontier(train, valid, metric="ndcg@5", **FAST).profile == expected.name
     model = fitted.to_model()
     assert rs.feature_importance(model, test, "ndcg@5") == rs.feature_importance(
@@ -169,10 +170,12 @@ def test_all_evaluations_use_the_profile_of_the_data(own, expected, parts):
 
 def test_validation_data_determine_the_profile():
     train, valid = random_dataset(seed=1, n_queries=20), from_letor(random_dataset(seed=2, n_queries=20))
-    assert rs.SparseRanker(metric="map", **FAST).fit(train, valid=valid).choice_.validation.profile is LETOR
-    assert (
-        rs.SparseRanker(metric="map", **FAST).fit(valid, valid=train).choice_.validation.profile is STANDARD
+    by_letor, by_standard = (
+        rs.SparseRanker(metric="map", **FAST).fit(one, valid=other)
+        for one, other in ((train, valid), (valid, train))
     )
+    assert by_letor.choice_.validation.profile == LETOR.with_ties("mean")
+    assert by_standard.choice_.validation.profile is STANDARD
 
 
 @pytest.mark.full
@@ -192,8 +195,9 @@ def test_bench_of_letor_folds_uses_the_letor_profile(root, tmp_path):
 
 def test_model_files_record_metric_and_profile_of_the_selection(root, tmp_path):
     model = rs.load_model(root / "letor.json")
-    assert model.chosen_by == {"metric": "ndcg@10", "profile": "letor"}
-    assert rs.load_model(root / "standard.json").chosen_by == {"metric": "map", "profile": "standard"}
+    assert model.chosen_by == {"metric": "ndcg@10", "profile": "letor", "ties": "mean"}
+    standard = rs.load_model(root / "standard.json")
+    assert standard.chosen_by == {"metric": "map", "profile": "standard", "ties": "mean"}
     (tmp_path / "bad.json").write_text(json.dumps({**model.to_dict(), "chosen_by": {"metric": "map"}}))
     with refused_data("bad.json") as info:
         rs.load_model(tmp_path / "bad.json")
@@ -204,7 +208,7 @@ def test_only_known_profiles_of_the_selection_are_recorded():
     data = random_dataset(n_queries=12)
     assert rs.FenchelRank().fit(data).to_model().chosen_by is None
     upper = rs.SparseRanker(metric="NDCG@5", **FAST).fit(data).to_model()
-    assert upper.chosen_by == {"metric": "ndcg@5", "profile": "standard"}
+    assert upper.chosen_by == {"metric": "ndcg@5", "profile": "standard", "ties": "mean"}
     changed = replace(LETOR, short_list_is_zero=False)  # has the name letor, but another definition
     assert rs.SparseRanker(profile=changed, **FAST).fit(data).to_model().chosen_by is None
 
@@ -319,7 +323,7 @@ def test_fit_and_its_page_report_short_lists(root, tmp_path):
     command = ("fit", fold / "train.txt", "--valid", fold / "vali.txt", *QUICK, "-o", tmp_path / "m.json")
     text = output_of(*command, "--report", page)
     assert "Held-out NDCG@10: " in text
-    assert f"; {held_out.n_queries} queries; letor profile)." in text
+    assert f"; {held_out.n_queries} queries; letor profile, ties mean)." in text
     assert sentence in text
     shown = " ".join(page.read_text().split())
     assert sentence in shown

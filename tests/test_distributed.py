@@ -37,6 +37,7 @@ from ranksieve.dask.objective import LinearScores
 from ranksieve.dask.sources import Piece, PieceSource, lay_out
 from ranksieve.errors import DataError
 from ranksieve.losses import CostSensitiveListMLE, SquaredHinge
+from ranksieve.metrics.evaluate import TiesWarning
 from ranksieve.objective import make_objective
 
 SAME = {"rtol": 0.0, "atol": 1e-10}
@@ -283,6 +284,19 @@ def test_unsupported_methods_and_losses_are_refused(distributed_data):
 
 
 # Measuring and describing
+
+
+@pytest.mark.parametrize("ties", ["order", "mean", "worst"])
+def test_evaluate_with_ties(data, distributed_data, ties):
+    scores, metrics = np.round(data.X[:, 0]), ["ndcg@5", "mrr"]
+    with pytest.warns(TiesWarning) as shown:
+        one = rs.evaluate(scores, data, metrics, ties=ties)
+    with pytest.warns(TiesWarning) as shown_there:
+        other = rs.evaluate(scores, distributed_data, metrics, ties=ties)
+    assert other.ties == ties
+    assert [str(w.message) for w in shown_there] == [str(w.message) for w in shown]
+    for name, values in one.per_query.items():
+        np.testing.assert_allclose(other.per_query[name], values, rtol=1e-13)
 
 
 def test_evaluate(data, distributed_data):

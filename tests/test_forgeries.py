@@ -183,6 +183,7 @@ CLAIMED = (
 NOT_CLAIMED = {
     ("scorecard", "chosen_by", "metric"),  # of the model of the card: reported, not verified
     ("scorecard", "chosen_by", "profile"),
+    ("scorecard", "chosen_by", "ties"),
 }
 Path = tuple[Any, ...]
 
@@ -352,8 +353,9 @@ ANY: dict[str, Forge] = {
     "fitted on a GPU, elsewhere": together(scaled(1.001), update("parameters", device="cuda")),
     "begun elsewhere": together(scaled(0.9), update("parameters", warm_start=True)),
     "less is stated, other weights": less_and_other_weights,
-    "chosen by another metric": update(chosen_by={"metric": "map", "profile": "standard"}),
-    "chosen by another profile": update(chosen_by={"metric": "ndcg@5", "profile": "letor"}),
+    "chosen by another metric": update(chosen_by={"metric": "map", "profile": "standard", "ties": "mean"}),
+    "chosen by another profile": update(chosen_by={"metric": "ndcg@5", "profile": "letor", "ties": "mean"}),
+    "chosen by other ties": update(chosen_by={"metric": "ndcg@5", "profile": "standard", "ties": "order"}),
     "missing values filled by 7": lambda c: c.update(
         missing={
             "policy": "column_mean",
@@ -668,7 +670,7 @@ def test_the_selection_and_unverified_scales_of_a_card_are_printed():
     model = model_from_dict(json.loads(honest("chosen, forward")))
     verification = rs.verify(rs.make_scorecard(model, TRAIN), TRAIN)
     assert verification.holds, verification
-    assert "its model was chosen by ndcg@5 (standard)" in verification.problem
+    assert "its model was chosen by ndcg@5 (standard, ties mean)" in verification.problem
     assert "normalised by within_z" in verification.verdicts[1].words
     own = model.preparation.normalisation
     tripled = replace(own, scale=tuple(3.0 * scale for scale in own.scale))

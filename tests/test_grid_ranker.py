@@ -98,7 +98,7 @@ def test_cross_validation_without_validation_data(name, parts):
     assert model.parameters["choice"] == {
         "method": None, "parameters": {},  # with a changed grid the method is not one of METHODS
         "candidates": n, "point": to_plain(ranker.points_[ranker.choice_.index]),
-        "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard",
+        "cv": 3, "random_state": 0, "metric": "ndcg@10", "profile": "standard", "ties": "mean",
     }  # fmt: skip
     assert counts == [(k, 4 * n) for k in range(1, 4 * n + 1)]
     assert set(model.data) == {"train"}
@@ -109,9 +109,9 @@ def test_the_metric_equals_evaluate(parts):
     train, valid = parts
     ranker = rs.GridRanker("ranksvm-l1", max_features=3, metric="map", profile="letor")
     ranker.fit(train, valid=valid)
-    expected = rs.evaluate(ranker.predict(valid), valid, ["map"], "letor").mean["map"]
-    assert ranker.to_model().metrics == {"held-out map (letor)": expected}
-    assert ranker.to_model().chosen_by == {"metric": "map", "profile": "letor"}
+    expected = rs.evaluate(ranker.predict(valid), valid, ["map"], "letor", ties="mean").mean["map"]
+    assert ranker.to_model().metrics == {"held-out map (letor, ties mean)": expected}
+    assert ranker.to_model().chosen_by == {"metric": "map", "profile": "letor", "ties": "mean"}
     assert expected == ranker.choice_.validation.mean.max()
 
 
@@ -317,9 +317,9 @@ def test_fit_within_a_number_of_features(method, here):
     text = run(*fit("--method", method, *options, "--report", "r.html")).stdout
     model = rs.load_model("m.json")
     assert 1 <= len(model.terms) <= 2
-    assert model.chosen_by == {"metric": "map", "profile": "letor"}
-    value = model.metrics["held-out map (letor)"]
-    headline = rf"Held-out MAP: {value:.4f} \(95 % CI .* queries; letor profile\)\."
+    assert model.chosen_by == {"metric": "map", "profile": "letor", "ties": "mean"}
+    value = model.metrics["held-out map (letor, ties mean)"]
+    headline = rf"Held-out MAP: {value:.4f} \(95 % CI .* queries; letor profile, ties mean\)\."
     selected = "Selected on vali.txt."
     page = Path("r.html").read_text(encoding="utf-8")
     assert re.search(headline, text)

@@ -381,6 +381,7 @@ def test_to_dict_is_json_and_skipped_queries_are_null():
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False)) == {
         "profile": "standard",
         "empty": "skip",
+        "ties": "mean",
         "n_queries": 2,
         "mean": {"map": 1.0},
         "too_short": {},

@@ -487,7 +487,9 @@ def test_values_along_a_line_equal_evaluate(data, profile, cutoff):
     scores, steps = rounded.X[:, 0], np.array([-2.0, 0.0, 0.5])
     (values,) = ascent._along(rounded.queries.group(scores), np.array([3]), steps[None])
     for step, value in zip(steps, values, strict=True):
-        per_query = evaluate(scores + step * rounded.X[:, 3], rounded, f"ndcg@{cutoff}").per_query
+        per_query = evaluate(
+            scores + step * rounded.X[:, 3], rounded, f"ndcg@{cutoff}", ties="order"
+        ).per_query
         assert value == pytest.approx(np.average(per_query[f"ndcg@{cutoff}"], weights=weight), abs=1e-12)
 
 

@@ -13,6 +13,7 @@ from benchmarks.harness import Skipped
 from ranksieve import Dataset, SparseRanker
 from ranksieve._types import AnyArray
 from ranksieve.methods import METHODS
+from ranksieve.metrics import Evaluator
 from ranksieve.prepare import Preparation
 
 METRIC = "ndcg@10"
@@ -36,30 +37,7 @@ Fit: TypeAlias = Callable[[Dataset, Dataset, str], Fitted]
 
 def quality(predict: Callable[[Dataset], AnyArray], data: Dataset, profile: str) -> float:
     """Mean NDCG@10, in expectation over the orders of tied documents."""
-    return _temporary(predict(data), data, profile)
-
-
-def _temporary(scores, data, profile):
-    from ranksieve.metrics import Evaluator
-
-    ev = Evaluator(data, profile)
-    j, p = ev.judged, ev.profile
-    g = ev.queries.group(np.asarray(scores, dtype=float))
-    ranked = j.rank(g)
-    s = g[ranked.order]
-    new = np.ones(len(s), dtype=bool)
-    new[1:] = s[1:] != s[:-1]
-    new[ev.queries.offsets[:-1]] = True
-    group = np.cumsum(new) - 1
-    gains = ranked.gains(p)
-    mean = (np.bincount(group, gains) / np.bincount(group))[group]
-    disc = np.where(j.within(10), p.discount(j.ranks), 0.0)
-    dcg = j.total(mean * disc)
-    ideal = j.total(j.ideal.gains(p) * disc)
-    v = np.divide(dcg, ideal, out=np.zeros_like(dcg), where=ideal > 0)
-    if p.short_list_is_zero:
-        v[ev.queries.sizes < 10] = 0.0
-    return float(v.mean())
+    return Evaluator(data, profile, ties="mean").evaluate(predict(data), METRIC).mean[METRIC]
 
 
 def best_on(valid: Dataset, profile: str, candidates: Iterable[Fitted]) -> Fitted:

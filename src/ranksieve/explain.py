@@ -19,8 +19,8 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.io.tables import as_costs
 from ranksieve.losses import Loss
 from ranksieve.losses.squared_hinge import stated_loss
-from ranksieve.metrics import Evaluator, MetricSpec, Profile, evaluate
-from ranksieve.metrics.evaluate import mean_of_defined, parse_all, scores_of
+from ranksieve.metrics import Evaluator, MetricSpec, Profile
+from ranksieve.metrics.evaluate import evaluate_quietly, mean_of_defined, parse_all, scores_of
 from ranksieve.metrics.significance import holm, paired_t, randomisation
 from ranksieve.model.linear import FittedRanker, LinearModel, as_linear_model, linear_scores
 from ranksieve.objective import make_objective
@@ -376,7 +376,7 @@ def worst_queries(
     returned by ``predict``, or is a model or fitted ranker; ``profile`` is as in :func:`ranksieve.evaluate`.
     """
     scores = scores_of(scores, data)
-    evaluation = evaluate(scores, data, [metric], profile)
+    evaluation = evaluate_quietly(scores, data, [metric], profile)
     ((metric_name, values),) = evaluation.per_query.items()
     names, worst = Names(data), []
     for number, value in enumerate(values.tolist()):

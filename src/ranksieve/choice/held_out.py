@@ -60,19 +60,21 @@ class Validation:
     @property
     def title(self) -> str:
         """Name of the metric in models."""
-        return f"held-out {self.metric} ({self.profile.name})"
+        return f"held-out {self.metric} ({self.profile.title})"
 
     @property
     def criterion(self) -> dict[str, str] | None:
-        """Metric and profile as stored in model files; None for a custom profile, which has no name."""
-        if PROFILES.get(self.profile.name) != self.profile:
+        """Metric, profile and ties as stored in model files; None for a custom profile, which has no name."""
+        named = PROFILES.get(self.profile.name)
+        if named is None or named.with_ties(self.profile.ties) != self.profile:
             return None
-        return {"metric": str(parse(self.metric)), "profile": self.profile.name}
+        return {"metric": str(parse(self.metric)), "profile": self.profile.name, "ties": self.profile.ties}
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "profile": self.profile.name,
+            "ties": self.profile.ties,
             "mean": self.mean.tolist(),
             "standard_error": self.standard_error.tolist(),
         }
@@ -100,6 +102,9 @@ class HeldOut:
     They are the training queries, ranked by models fitted without their fold, and the queries of ``valid``.
     With neither folds nor ``valid`` they are the training queries, ranked by models fitted to them.
 
+    The metric is the mean over the orders of documents with equal scores, whatever the profile: sparse models
+    tie documents, and the order of the rows, which may depend on the labels, must not decide.
+
     Parameters
     ----------
     preparation : Preparation
@@ -119,10 +124,10 @@ class HeldOut:
         folds: Sequence[IntArray] = (),
         valid: Dataset | None = None,
     ) -> None:
-        self.metric, self.profile = metric, profile
+        self.metric, self.profile = metric, profile.with_ties("mean")
         self._valid = train if valid is None and not folds else valid
         score = partial(scores_of_models, names=train.feature_names, preparation=preparation)
-        rankings = partial(Rankings, score=score, metric=metric, profile=profile)
+        rankings = partial(Rankings, score=score, metric=metric, profile=self.profile)
         self._by_fold = make_parts(train, rankings, *folds) if folds else None
         self._by_all = None if self._valid is None else make_parts(self._valid, rankings)
         measured = [data for data in (train if folds else None, self._valid) if data is not None]
@@ -217,8 +222,8 @@ def scores_of_models(
 ) -> FloatArray:
     """Scores (documents × models), identical to ``predict``; a model without features gets the worst ranking.
 
-    ``names`` are the feature names of the training data. The equal scores of a model without features would
-    keep the order of the input, which is the best one if the data are sorted by label.
+    ``names`` are the feature names of the training data. Equal scores would have the metric of a random
+    ranking, which can be higher than that of a model with features; but a model without features is useless.
     """
     used = np.flatnonzero(coefs.any(axis=0))
     model = LinearModel.of(names, used, np.ones(len(used)), preparation)

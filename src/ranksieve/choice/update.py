@@ -27,7 +27,7 @@ from ranksieve.choice.held_out import HeldOut, Validation
 from ranksieve.data.budget import Budget
 from ranksieve.data.dataset import FINGERPRINT_DIGITS, Dataset
 from ranksieve.errors import ParameterError
-from ranksieve.metrics import evaluate
+from ranksieve.metrics.evaluate import evaluate_quietly
 from ranksieve.model.linear import LinearModel, load_model, model_of
 from ranksieve.penalties import L1, SlopedPenalty
 from ranksieve.penalties.base import Slopes
@@ -168,7 +168,7 @@ def _values(model: LinearModel, held_out: Sequence[Dataset], by: Validation) -> 
     except ValueError as error:
         return np.empty(0), str(error)
     per_query = [
-        evaluate(one, data, [by.metric], by.profile).per_query[by.metric]
+        evaluate_quietly(one, data, [by.metric], by.profile).per_query[by.metric]
         for one, data in zip(scores, held_out, strict=True)
     ]
     values = np.concatenate(per_query)

@@ -10,7 +10,7 @@ import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import print_text, table
-from ranksieve.errors import DataError, lookup, while_doing
+from ranksieve.errors import DataError, ParameterError, lookup, while_doing
 
 if TYPE_CHECKING:
     from ranksieve._types import FloatArray
@@ -81,11 +81,14 @@ def measure(
     empty: Empty | None = None,
 ) -> Measured:
     """Evaluate models and scores on the data, or TREC runs against the judgements."""
-    opt.check_measures(metrics.metric, metrics.profile)
+    opt.check_measures(metrics.metric, metrics.profile, metrics.ties)
     opt.check_files([*rankings, data_file, metrics.qrels, *scoring.files])
     if (data_file is None) == (metrics.qrels is None):
         raise ValueError("specify either DATA, or --qrels FILE to evaluate TREC runs")
     if metrics.qrels is not None:
+        if metrics.ties is not None:
+            reason = "TREC runs are ranked in trec_eval's order, ties by document id; leave it out"
+            raise ParameterError("ties", metrics.ties, reason)
         judged, by = rs.io.read_qrels(metrics.qrels), opt.measures_of_runs(metrics.metric, metrics.profile)
         runs = {
             run: rs.evaluate_run(rs.io.read_run(run), judged, by.metrics, by.profile, empty)
@@ -94,7 +97,7 @@ def measure(
         return Measured(runs, by.description, None)
     source = data_file or ""
     data, models = scoring.with_models(source, [file for file in rankings if opt.is_model(file)])
-    by = opt.measures_for(models, data, metrics.metric, metrics.profile, also=("map",))
+    by = opt.measures_for(models, data, metrics.metric, metrics.profile, metrics.ties, also=("map",))
     evaluations = {}
     for file in rankings:
         scores = opt.finite_scores(models[file], data) if file in models else _scores_of(file, data, source)

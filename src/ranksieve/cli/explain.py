@@ -39,6 +39,7 @@ class ExplainOptions(opt.ScoringOptions):
     costs: Annotated[opt.Text, opt.value("Data", "FILE", opt.COSTS_HELP)] = None
     metric: opt.Metrics = None
     profile: opt.Conventions = None
+    ties: opt.TieRule = None
     top: Annotated[int | None, opt.value("Output", "N", "Number of features to show.", "8", min=1)] = None
     report: opt.Report = None
     as_json: opt.Json = False
@@ -55,14 +56,14 @@ class ExplainOptions(opt.ScoringOptions):
             raise ParameterError("doc", self.doc, "must be used together with `above`")
         if self.doc is not None and (not queries or self.report is not None):
             raise ParameterError("doc", self.doc, "needs `query` and cannot be combined with `report`")
-        for name in ("metric", "profile"):
+        for name in ("metric", "profile", "ties"):
             if getattr(self, name) and not (self.drop or self.worst is not None or self.report is not None):
                 raise ParameterError(
                     name, getattr(self, name), "needs `drop` or `worst`; add one or leave it out"
                 )
         if self.costs is not None and not (self.drop or self.report is not None):
             raise ParameterError("costs", self.costs, "needs `drop`; add it or leave it out")
-        opt.check_measures(self.metric, self.profile)
+        opt.check_measures(self.metric, self.profile, self.ties)
 
 
 @command(
@@ -86,9 +87,9 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
     if options.query and options.report is None:
         _explain_query(scorer, documents, options.query[0], options)
         return
-    by = opt.measures_for(models, documents, options.metric, options.profile)
+    by = opt.measures_for(models, documents, options.metric, options.profile, options.ties)
     costs = None if options.costs is None else rs.io.read_costs(options.costs)
-    measured = {"n_queries": documents.n_queries, "profile": by.profile.name}
+    measured = {"n_queries": documents.n_queries, "profile": by.profile.name, "ties": by.profile.ties}
     with while_doing(f"explaining {model}"), _qid_as_query_option():
         if options.report is not None:
             opt.write_text(_page(scorer, documents, by, costs, options, model), options.report)

@@ -31,7 +31,7 @@ def settings_of(model: rs.LinearModel) -> dict[str, Any]:
     from ranksieve.rankers.parameters import check_parameters
 
     if model.method != rs.SparseRanker.__name__:
-        return dict(model.chosen_by or {})
+        return {name: value for name, value in (model.chosen_by or {}).items() if name != "ties"}
     settings, defaults = restore_infinities(model.parameters), rs.SparseRanker().get_params(deep=False)
     try:
         if model.chosen_by is None:
@@ -158,12 +158,14 @@ def confidence_data(ranker: Any) -> dict[str, Any] | None:
 
 def valid_metrics(ranker: Ranker, name: opt.Text, held_out: rs.Dataset | None) -> dict[str, Evaluation]:
     """Metrics on the validation data; the label states if the weights were also fitted to it."""
+    from ranksieve.metrics.evaluate import evaluate_quietly
+
     if held_out is None:
         return {}
     parameters = ranker.get_params(deep=False)
     label = f"{name} (also used for fitting)" if parameters.get("refit_on") == "all" else str(name)
     scores = ranker.predict(held_out)
-    return {label: rs.evaluate(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
+    return {label: evaluate_quietly(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
 
 
 def evaluate_test(name: str, data: rs.Dataset, model: rs.LinearModel | BoostedModel) -> ModelTest:
@@ -181,14 +183,14 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
     """Sentence about held-out lists that are too short for the metric; independent of the scores."""
     import numpy as np
 
-    from ranksieve.metrics.evaluate import join_evaluations
+    from ranksieve.metrics.evaluate import evaluate_quietly, join_evaluations
     from ranksieve.report.page import short_lists
 
     if not ranker.can("valid"):
         return ""
     uses_train, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.choice_.validation
     parts = [part for part in (data if uses_train else None, held_out) if part is not None]
-    equal_scores = (rs.evaluate(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
+    equal_scores = (evaluate_quietly(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
     return short_lists(join_evaluations(list(equal_scores)))
 
 

@@ -63,6 +63,7 @@ MODEL_HELP = "Model file of ranksieve, RankLib, fastrank, LightGBM or XGBoost."
 COSTS_HELP = "Feature costs by name or pattern: CSV file of feature,cost[,group], or JSON."
 METRIC_HELP = "Metric, such as ndcg@10 or map; may be repeated."
 PROFILE_HELP = "Metric conventions: letor, mslr, standard or trec."
+TIES_HELP = "Documents with equal scores: order (of the input), mean (over all orders) or worst."
 DEFAULT_PROFILE = "the model's, else letor for LETOR folds, trec for runs, standard for other data"
 SCALINGS = (
     "auto, none, z, within_z, min_max, query_min_max or query_z; auto: none if all values are in [0, 1], else"
@@ -81,6 +82,7 @@ Report = Annotated[Text, value("Output", "FILE", "Write an HTML page.")]
 Json = Annotated[bool, flag("Output", "--json", "Print one JSON object instead of text.")]
 Metrics = Annotated[list[str] | None, value("Model", "NAME", METRIC_HELP, "the model's, else ndcg@10")]
 Conventions = Annotated[Text, value("Model", "NAME", PROFILE_HELP, DEFAULT_PROFILE)]
+TieRule = Annotated[Text, value("Model", "RULE", TIES_HELP, "mean for the profile standard, else order")]
 Device = Annotated[Text, value("Computing", "NAME", "cpu, cuda or cuda:N; cuda needs the extra gpu.", "cpu")]
 Cluster = Annotated[Text, value("Computing", "ADDRESS", CLUSTER_HELP)]
 
@@ -532,6 +534,7 @@ class MetricOptions:
         list[str] | None, value("Model", "NAME", METRIC_HELP, "the model's (else ndcg@10) and map")
     ] = None
     profile: Conventions = None
+    ties: TieRule = None
 
 
 ChosenBy = Mapping[str, Mapping[str, str]]
@@ -547,15 +550,17 @@ class Measures:
     description: str
 
 
-def check_measures(metric: Sequence[str] | None, profile: Text) -> None:
-    """Refuse unknown metrics and profiles before any work."""
+def check_measures(metric: Sequence[str] | None, profile: Text, ties: Text = None) -> None:
+    """Refuse unknown metrics, profiles and treatments of ties before any work."""
     from ranksieve.metrics.evaluate import parse_all
-    from ranksieve.metrics.profiles import as_profile
+    from ranksieve.metrics.profiles import as_profile, as_ties
 
     if metric:
         parse_all(metric)
     if profile is not None:
         as_profile(profile)
+    if ties is not None:
+        as_ties(ties)
 
 
 def measures_of_runs(metric: Sequence[str] | None, profile: Text) -> Measures:
@@ -572,6 +577,7 @@ def measures_for(
     data: rs.Dataset,
     metric: Sequence[str] | None,
     profile: Text,
+    ties: Text = None,
     also: Sequence[str] = (),
 ) -> Measures:
     """Metrics and profile of the options, else those of all models, else NDCG@10 and the profile of the data.
@@ -580,6 +586,7 @@ def measures_for(
     """
     from ranksieve.metrics import profile_for
     from ranksieve.metrics.evaluate import DEFAULT_METRICS
+    from ranksieve.metrics.profiles import as_ties
 
     chosen_by = {file: model.chosen_by for file, model in models.items() if model.chosen_by is not None}
     first = metric[0] if metric else _common(chosen_by, "metric") or DEFAULT_METRICS[0]
@@ -589,6 +596,9 @@ def measures_for(
         whose.setdefault(_origin(chosen_by, "metric"), []).append(first.upper())
     origin = _origin(chosen_by, "profile") if not profile and chosen_by else ""
     whose.setdefault(origin, []).append(f"{conventions.name} profile")
+    if ties is not None:
+        conventions = conventions.with_ties(as_ties(ties))
+        whose.setdefault("", []).append(f"ties {ties}")
     by = "; ".join(", ".join(what) + origin for origin, what in whose.items())
     return Measures(metric or list(dict.fromkeys([first, *also])), conventions, by)
 

@@ -37,6 +37,7 @@ def scorecard(
     ] = None,
     metric: opt.Metrics = None,
     profile: opt.Conventions = None,
+    ties: opt.TieRule = None,
     output: opt.ModelOutput,
     report: opt.Report = None,
     as_json: opt.Json = False,
@@ -52,10 +53,10 @@ def scorecard(
     from ranksieve.report import content_of_model, write_report
     from ranksieve.report.sentences import optimality
 
-    for name, value in (("metric", metric), ("profile", profile)):
+    for name, value in (("metric", metric), ("profile", profile), ("ties", ties)):
         if value and source.valid is None:
             raise ParameterError(name, value, "needs `valid`; add it or leave both out")
-    opt.check_measures(metric, profile)
+    opt.check_measures(metric, profile, ties)
     opt.check_files([model, *source.files], output, report=report)
     sizes, query_weights = None if units is None else read_units(units), source.query_weights
     data, models = source.with_models(source.train, [model])
@@ -65,11 +66,11 @@ def scorecard(
     measured: dict[str, Evaluation] = {}
     if source.valid is not None:
         queries = source.with_models(source.valid, [model])[0]
-        by = opt.measures_for(models, queries, metric, profile)
+        by = opt.measures_for(models, queries, metric, profile, ties)
         for name, scorer in ((CARD, card), (model, linear)):
             measured[name] = rs.evaluate(opt.finite_scores(scorer, queries), queries, by.metrics, by.profile)
         card_means = measured[CARD].mean.items()
-        held_out = {f"held-out {name} ({by.profile.name})": mean for name, mean in card_means}
+        held_out = {f"held-out {name} ({by.profile.title})": mean for name, mean in card_means}
         card = replace(card, metrics=held_out, data={**card.data, "valid": fingerprint(queries)})
     card.save(output)
     if report is not None:

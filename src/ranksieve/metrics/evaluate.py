@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, text_array
-from ranksieve.errors import DataError, ParameterError, short_list
+from ranksieve.errors import DataError, ParameterError, short_list, warn_caller
 from ranksieve.gpu.matrix import as_host_array
-from ranksieve.metrics.profiles import Empty, Profile, as_profile, check_empty, profile_for
-from ranksieve.metrics.table import Judged, MetricSpec, Ranked, parse
+from ranksieve.metrics.profiles import Empty, Profile, Ties, as_profile, check_empty, profile_for
+from ranksieve.metrics.table import Judged, MetricSpec, Ranked, TieOrder, parse
 
 DEFAULT_METRICS = ("ndcg@10", "map")
+TIE_ORDERS: tuple[TieOrder, ...] = ("mean", "worst", "best")
+LEAST_TIE_EFFECT = 0.001  # of the order of tied documents on a mean, to warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +41,17 @@ class Evaluation:
     empty: Empty
     too_short: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def ties(self) -> Ties:
+        """The order of documents with equal scores."""
+        return self.profile.ties
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
         return {
             "profile": self.profile.name,
             "empty": self.empty,
+            "ties": self.ties,
             "n_queries": len(self.query_ids),
             "mean": to_plain(self.mean),
             "too_short": dict(self.too_short),
@@ -63,22 +71,38 @@ class Evaluator:
         dataset: Dataset,
         profile: str | Profile | None = None,
         empty: Empty | None = None,
+        ties: Ties | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise ParameterError("dataset", dataset, "must be a Dataset; build one with Dataset(X, y, qid)")
         self.queries = dataset.queries
         self.judged = Judged(self.queries.group(dataset.y), self.queries)
-        self.profile = profile_for(profile, dataset)
+        self.profile = profile_for(profile, dataset).with_ties(ties)
         self.empty: Empty = self.profile.empty if empty is None else check_empty(empty)
 
     def per_query(self, scores: AnyArray, specs: Sequence[MetricSpec]) -> list[FloatArray]:
         """One array per metric; ``scores`` are finite and in row order."""
-        return measure(self.judged.rank(self.queries.group(scores)), specs, self.profile, self.empty)
+        ranked = self.judged.rank(self.queries.group(scores), self.profile.ties)
+        return measure(ranked, specs, self.profile, self.empty)
 
     def evaluate(self, scores: Any, metrics: str | Sequence[str | MetricSpec]) -> Evaluation:
         specs = parse_all(metrics)
         grouped = self.queries.group(_as_scores(scores, self.queries.n_rows, 1))
-        return evaluate_ranked(self.judged.rank(grouped), specs, self.profile, self.empty)
+        return evaluate_ranked(self.judged.rank(grouped, self.profile.ties), specs, self.profile, self.empty)
+
+    def evaluate_tie_orders(
+        self, scores: Any, metrics: str | Sequence[str | MetricSpec]
+    ) -> tuple[list[Evaluation], int]:
+        """Evaluations with the ties of the profile and of TIE_ORDERS, and the number of tied documents."""
+        specs = parse_all(metrics)
+        grouped = self.queries.group(_as_scores(scores, self.queries.n_rows, 1))
+        ranked = self.judged.rank(grouped, "mean")
+        if ranked.groups is None:  # all orders are the same
+            evaluation = evaluate_ranked(ranked, specs, self.profile, self.empty)
+            return [evaluation] * (1 + len(TIE_ORDERS)), 0
+        orders = [self.judged.rank(grouped, ties) for ties in (self.profile.ties, *TIE_ORDERS)]
+        n_tied = int(ranked.groups.sizes[ranked.groups.sizes > 1].sum())
+        return [evaluate_ranked(one, specs, self.profile, self.empty) for one in orders], n_tied
 
     def evaluate_many(self, score_matrix: Any, metric: str | MetricSpec) -> FloatArray:
         """Values (points × queries) of the columns of a score matrix (documents × points)."""
@@ -96,8 +120,11 @@ def evaluate(
     metrics: str | Sequence[str | MetricSpec] = DEFAULT_METRICS,
     profile: str | Profile | None = None,
     empty: Empty | None = None,
+    ties: Ties | None = None,
 ) -> Evaluation:
-    """Rank each query by descending score (ties keep input order) and measure the rankings.
+    """Rank each query by descending score and measure the rankings.
+
+    Warns if the order of documents with equal scores could change a mean by more than 0.001.
 
     Parameters
     ----------
@@ -113,11 +140,62 @@ def evaluate(
         ("letor" for LETOR's folds), else "standard".
     empty : 0, 1 or "skip", optional
         NDCG, AP and R of a query without a relevant document. Default: from the profile, 0.
+    ties : "order", "mean" or "worst", optional
+        Documents of a query with equal scores: in input order; the mean of each metric over all their orders;
+        or in the worst order. Default: from the profile, "mean" for "standard", else "order".
     """
     if isinstance(dataset, RemoteData):
-        settings = (parse_all(metrics), profile_for(profile, dataset), empty)
+        measure_part = partial(
+            _evaluate_tie_orders, settings=_settings(dataset, metrics, profile, empty, ties)
+        )
+        parts, counts = zip(*dataset.measure_parts(scores, measure_part), strict=True)
+        evaluations = [merge_parts(one, dataset) for one in zip(*parts, strict=True)]
+        n_tied = sum(counts)
+    else:
+        evaluator = Evaluator(dataset, profile, empty, ties)
+        evaluations, n_tied = evaluator.evaluate_tie_orders(scores_of(scores, dataset), metrics)
+    _warn_of_ties(evaluations, n_tied / dataset.n_docs)
+    return evaluations[0]
+
+
+def evaluate_quietly(
+    scores: Any,
+    dataset: Dataset,
+    metrics: str | Sequence[str | MetricSpec],
+    profile: str | Profile | None = None,
+    empty: Empty | None = None,
+    ties: Ties | None = None,
+) -> Evaluation:
+    """As :func:`evaluate`, without the warning about ties."""
+    if isinstance(dataset, RemoteData):
+        settings = _settings(dataset, metrics, profile, empty, ties)
         return merge_parts(dataset.measure_parts(scores, partial(_evaluate_part, settings=settings)), dataset)
-    return Evaluator(dataset, profile, empty).evaluate(scores_of(scores, dataset), metrics)
+    return Evaluator(dataset, profile, empty, ties).evaluate(scores_of(scores, dataset), metrics)
+
+
+class TiesWarning(UserWarning):
+    """The order of documents with equal scores could change a metric."""
+
+
+def _warn_of_ties(evaluations: Sequence[Evaluation], share: float) -> None:
+    """Warn if a mean changes by more than 0.001; ``share``: of the documents that are tied."""
+    reported, *others = evaluations
+    texts = []
+    for name, value in reported.mean.items():
+        mean, worst, best = (one.mean[name] for one in others)
+        if max(value - worst, best - value) > LEAST_TIE_EFFECT:
+            in_order = f"{value:.4f} in input order, " if reported.ties == "order" else ""
+            texts.append(
+                f"{name.upper()} is {in_order}{mean:.4f} on average over their orders, "
+                f"{worst:.4f} in the worst and {best:.4f} in the best"
+            )
+    if texts:
+        advice = "; `ties='mean'` reports the average" if reported.ties != "mean" else ""
+        warn_caller(
+            f"{100 * share:.2g} % of the documents have the same score as another document of their query: "
+            f"{'; '.join(texts)}{advice}",
+            TiesWarning,
+        )
 
 
 def scores_of(scorer: Any, data: Dataset) -> Any:
@@ -125,11 +203,28 @@ def scores_of(scorer: Any, data: Dataset) -> Any:
     return scorer.predict(data) if hasattr(scorer, "predict") and not hasattr(scorer, "steps") else scorer
 
 
-def _evaluate_part(
-    part: Dataset, scores: Any, settings: tuple[list[MetricSpec], Profile, Empty | None]
-) -> Evaluation:
+_Settings: TypeAlias = tuple[list[MetricSpec], Profile, Empty | None]
+
+
+def _settings(
+    data: Dataset,
+    metrics: str | Sequence[str | MetricSpec],
+    profile: str | Profile | None,
+    empty: Empty | None,
+    ties: Ties | None,
+) -> _Settings:
+    """What to measure on each part of a data set."""
+    return parse_all(metrics), profile_for(profile, data).with_ties(ties), empty
+
+
+def _evaluate_part(part: Dataset, scores: Any, settings: _Settings) -> Evaluation:
     specs, profile, empty = settings
     return Evaluator(part, profile, empty).evaluate(scores, specs)
+
+
+def _evaluate_tie_orders(part: Dataset, scores: Any, settings: _Settings) -> tuple[list[Evaluation], int]:
+    specs, profile, empty = settings
+    return Evaluator(part, profile, empty).evaluate_tie_orders(scores, specs)
 
 
 def merge_parts(parts: Sequence[Evaluation], data: RemoteData) -> Evaluation:
@@ -239,9 +334,10 @@ def evaluate_run(
         :func:`ranksieve.io.read_run` and :func:`ranksieve.io.read_qrels`.
     metrics, profile, empty
         As in :func:`ranksieve.evaluate`; the default profile has trec_eval's linear gain. If the profile has
-        a rule for short lists, the length is the number of retrieved or judged documents.
+        a rule for short lists, the length is the number of retrieved or judged documents. The ``ties`` of
+        the profile are not used.
     """
-    specs, profile = parse_all(metrics), as_profile(profile)
+    specs, profile = parse_all(metrics), as_profile(profile).with_ties("order")
     empty = profile.empty if empty is None else check_empty(empty)
     _check_queries(run, qrels)
     judged = _run_judged(run, qrels)

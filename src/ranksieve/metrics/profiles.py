@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ranksieve.errors import ParameterError, lookup, warn_caller
 
 Empty: TypeAlias = float | Literal["skip"]
 """Value of a query without a relevant document: 0, 1, or "skip" (NaN, not part of the mean)."""
+
+Ties: TypeAlias = Literal["order", "mean", "worst"]
+"""Order of documents with equal scores: that of the input, the mean over all orders, or the worst order."""
 
 
 def exponential_gain(labels: FloatArray) -> FloatArray:
@@ -60,6 +63,9 @@ class Profile:
         NDCG, AP and R of a query without a relevant document, where they are 0/0; the other metrics are 0.
     max_label : float
         The highest label of the scale, for ERR, whose stopping probability is (2^y − 1) / 2^max_label.
+    ties : "order", "mean" or "worst"
+        Documents of a query with equal scores: in input order; the mean of the metric over all their orders;
+        or by ascending label, which gives the lowest value.
     """
 
     name: str
@@ -69,9 +75,30 @@ class Profile:
     relevant_from: float = 1.0
     empty: Empty = 0.0
     max_label: float = 4.0
+    ties: Ties = "order"
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
+        as_ties(self.ties)
+
+    @property
+    def title(self) -> str:
+        """``letor``, or ``letor, ties mean`` if the ties differ from the default for this name."""
+        return f"{self.name}{self._other_ties}"
+
+    @property
+    def phrase(self) -> str:
+        """``letor profile``, or ``letor profile, ties mean``."""
+        return f"{self.name} profile{self._other_ties}"
+
+    @property
+    def _other_ties(self) -> str:
+        default = PROFILES[self.name].ties if self.name in PROFILES else "order"
+        return "" if self.ties == default else f", ties {self.ties}"
+
+    def with_ties(self, ties: Ties | None) -> Profile:
+        """The profile with this treatment of ties; None: its own."""
+        return self if ties in (None, self.ties) else replace(self, ties=ties)
 
 
 def check_empty(empty: Empty) -> Empty:
@@ -80,18 +107,25 @@ def check_empty(empty: Empty) -> Empty:
     return empty
 
 
+def as_ties(ties: str) -> Ties:
+    if ties not in get_args(Ties):
+        raise ParameterError("ties", ties, "must be 'order', 'mean' or 'worst'")
+    return cast(Ties, ties)
+
+
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile("letor", discount=letor_discount, short_list_is_zero=True, max_label=2.0),
         Profile("mslr", discount=letor_discount, short_list_is_zero=True, relevant_from=2.0),
-        Profile("standard"),
+        Profile("standard", ties="mean"),
         Profile("trec", gain=linear_gain),
     )
 }
 """``letor``: the official scripts of LETOR 3.0 and 4.0; ``mslr``: the same, relevant from y = 2 on;
-``standard``: discount 1/log2(1 + i), no rule for short lists; ``trec``: as ``standard``, but with gain y, as
-in trec_eval (ERR, which trec_eval lacks, as in TREC's gdeval)."""
+``standard``: discount 1/log2(1 + i), no rule for short lists, mean over the orders of tied documents;
+``trec``: as ``standard``, but with gain y, as in trec_eval (ERR, which trec_eval lacks, as in TREC's gdeval),
+and ties in input order."""
 STANDARD_PROFILE = PROFILES["standard"]
 
 

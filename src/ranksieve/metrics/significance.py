@@ -223,8 +223,7 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
 
 
 def _check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
-    if len(evaluations) < 2:
-        raise ParameterError("evaluations", list(evaluations), "must contain at least two")
+    check_enough(list(evaluations))
     (name, first), *others = evaluations.items()
     for other_name, other in others:
         if other.query_ids.tolist() != first.query_ids.tolist():
@@ -238,9 +237,15 @@ def _check_comparable(evaluations: Mapping[str, Evaluation]) -> None:
             raise DataError(
                 None,
                 None,
-                f"{name!r} uses profile {first.profile.name} with `empty={first.empty!r}`, {other_name!r} "
-                f"{other.profile.name} with `empty={other.empty!r}`; use the same for both",
+                f"{name!r} uses profile {first.profile.title} with `empty={first.empty!r}`, {other_name!r} "
+                f"{other.profile.title} with `empty={other.empty!r}`; use the same for both",
             )
+
+
+def check_enough(evaluations: Sequence[str]) -> None:
+    """Refuse to compare fewer than two."""
+    if len(evaluations) < 2:
+        raise ParameterError("evaluations", evaluations, "must contain at least two")
 
 
 def _shared_metrics(

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.queries import Queries
 from ranksieve.errors import DataError, ParameterError, lookup
-from ranksieve.metrics.profiles import Profile, exponential_gain, wider_scales
+from ranksieve.kernels.tied_ranks import reciprocal_ranks, stopping_ranks
+from ranksieve.metrics.profiles import Profile, Ties, exponential_gain, wider_scales
+
+TieOrder: TypeAlias = Ties | Literal["best"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,11 @@ class Judged:
         """Mask of the slots with rank at most k."""
         return self.ranks <= (len(self.labels) if k is None else k)
 
+    def places(self, k: int | None) -> IntArray:
+        """Number of ranks up to k of each query."""
+        sizes = self.queries.sizes
+        return sizes if k is None else np.minimum(sizes, min(k, int(sizes.max())))
+
     def total(self, values: FloatArray) -> FloatArray:
         """Sum over the slots of each query."""
         return np.add.reduceat(values, self.queries.offsets[:-1])
@@ -81,14 +89,41 @@ class Judged:
         self.refuse_labels(~(gains <= np.finfo(np.float64).max / len(gains)), f"{rule}: use smaller labels")
         return gains
 
-    def rank(self, scores: FloatArray) -> Ranked:
-        """Rank the documents of each query by descending score, in grouped order; ties keep their order."""
+    def rank(self, scores: FloatArray, ties: TieOrder = "order") -> Ranked:
+        """Rank the documents of each query by descending score, in grouped order.
+
+        Tied documents keep their order if ``ties`` is "order" or "mean"; "mean" also marks their groups.
+        "worst" ranks them by ascending label, "best" by descending label.
+        """
+        if ties in ("worst", "best"):
+            by_label = (self._worst if ties == "worst" else self.ideal).order
+            return Ranked(by_label[self._sorted(scores[by_label])], self)
+        order = self._sorted(scores)
+        return Ranked(order, self, self.tied_groups(scores[order]) if ties == "mean" else None)
+
+    def tied_groups(self, ranked_scores: FloatArray) -> TiedGroups | None:
+        """Groups of equal scores within queries, of scores in rank order; None if all scores differ."""
+        first = np.empty(len(ranked_scores), dtype=bool)
+        np.not_equal(ranked_scores[1:], ranked_scores[:-1], out=first[1:])
+        first[self.queries.offsets[:-1]] = True
+        if first.all():
+            return None
+        starts = np.flatnonzero(first)
+        return TiedGroups(starts, np.diff(starts, append=len(first)))
+
+    @cached_property
+    def _worst(self) -> Ranked:
+        """Documents of each query by ascending label."""
+        return self.rank(-self.labels)
+
+    def _sorted(self, scores: FloatArray) -> IntArray:
+        """Documents of each query by descending score, in grouped order; ties keep their order."""
         keys = np.append(-scores, np.inf)
         order = np.empty(len(scores), dtype=np.int64)
         for slots, in_use in self._blocks:
             by_score = np.argsort(keys[slots], axis=1, kind="stable")
             order[slots[in_use]] = np.take_along_axis(slots, by_score, axis=1)[in_use]
-        return Ranked(order, self)
+        return order
 
     @cached_property
     def _blocks(self) -> list[tuple[IntArray, BoolArray]]:
@@ -107,12 +142,33 @@ class Judged:
         return blocks
 
 
+class TiedGroups(NamedTuple):
+    """Runs of slots whose documents have equal scores; a document without ties is a run of its own."""
+
+    starts: IntArray
+    sizes: IntArray
+
+    def totals(self, values: FloatArray) -> FloatArray:
+        """Sum over the slots of each group."""
+        return np.add.reduceat(values, self.starts)
+
+    def of_slots(self, values: AnyArray) -> AnyArray:
+        """Value of the group of each slot."""
+        return np.repeat(values, self.sizes)
+
+
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """A ranking: slot i contains the document ``order[i]`` (an index in grouped order)."""
+    """A ranking: slot i contains the document ``order[i]`` (an index in grouped order).
+
+    ``groups`` are its ties if metrics are the mean over all orders of tied documents; None: this one order.
+    Gains and relevance are then means over the group of a document, so a metric that is linear in them needs
+    nothing else.
+    """
 
     order: IntArray
     judged: Judged
+    groups: TiedGroups | None = None
 
     @cached_property
     def labels(self) -> FloatArray:
@@ -121,11 +177,20 @@ class Ranked:
 
     def gains(self, profile: Profile) -> FloatArray:
         """Gains in rank order."""
-        return self.judged.gains(profile)[self.order]
+        return self._expected(self.judged.gains(profile)[self.order])
 
     def relevant(self, profile: Profile) -> FloatArray:
         """1 for relevant, 0 for other documents, in rank order."""
+        return self._expected(self.is_relevant(profile))
+
+    def is_relevant(self, profile: Profile) -> FloatArray:
+        """As ``relevant``, but without means over tied documents."""
         return (self.labels >= profile.relevant_from).astype(np.float64)
+
+    def _expected(self, values: FloatArray) -> FloatArray:
+        """Mean over the group of each slot."""
+        groups = self.groups
+        return values if groups is None else groups.of_slots(groups.totals(values) / groups.sizes)
 
 
 def ratio(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
@@ -142,6 +207,7 @@ PerQuery: TypeAlias = Callable[[Ranked, int | None, Profile], FloatArray]
 class Metric:
     """A metric: ``per_query(ranked, k, profile)`` returns one value per query, NaN where it is 0/0.
 
+    With ``ties="mean"`` it returns the mean over the orders of tied documents, ``ranked.groups``.
     ``short_list_rule``: the metric of a list shorter than k is 0 if the profile has ``short_list_is_zero``.
     """
 
@@ -179,6 +245,10 @@ def expected_reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) ->
         ranked.order
     ]
     starts, sizes = judged.queries.offsets[:-1], judged.queries.sizes
+    if ranked.groups is not None:
+        values = np.empty(len(sizes))
+        stopping_ranks(stop, judged.queries.offsets, judged.places(k), *ranked.groups, values)
+        return values
     value, continue_probability = np.zeros(len(sizes)), np.ones(len(sizes))
     for rank in range(1, min(k or sizes.max(), sizes.max()) + 1):
         long = sizes >= rank
@@ -205,19 +275,36 @@ def precision(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
 
 def recall(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
     """R@k = (relevant documents in the first k) / (relevant documents)."""
-    return ratio(_hits(ranked, k, profile), _hits(ranked, None, profile))
+    return ratio(_hits(ranked, k, profile), ranked.judged.total(ranked.is_relevant(profile)))
 
 
 def average_precision(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
-    """AP@k = Σ_{i ≤ k, i relevant} P@i / (relevant documents in the whole list, as trec_eval's map_cut)."""
-    judged, relevant = ranked.judged, ranked.relevant(profile)
-    precisions = judged.running_total(relevant) / judged.ranks
-    return ratio(judged.total(relevant * precisions * judged.within(k)), judged.total(relevant))
+    """AP@k = Σ_{i ≤ k, i relevant} P@i / (relevant documents in the whole list, as trec_eval's map_cut).
+
+    The i-th of n tied documents, of which m are relevant, after R relevant ones is relevant with probability
+    m/n; then (i − 1)·(m − 1)/(n − 1) of the tied documents above it are relevant on average.
+    """
+    judged, hits = ranked.judged, ranked.is_relevant(profile)
+    relevant, so_far = hits, judged.running_total(hits)
+    if ranked.groups is not None:
+        starts, n = ranked.groups
+        m = ranked.groups.totals(hits)
+        above = (so_far - hits)[starts]
+        step = (m - 1.0) / np.maximum(n - 1, 1)
+        relevant = ranked.relevant(profile)
+        before = judged.ranks - ranked.groups.of_slots(judged.ranks[starts])
+        so_far = ranked.groups.of_slots(above) + 1.0 + before * ranked.groups.of_slots(step)
+    precisions = so_far / judged.ranks
+    return ratio(judged.total(relevant * precisions * judged.within(k)), judged.total(hits))
 
 
 def reciprocal_rank(ranked: Ranked, k: int | None, profile: Profile) -> FloatArray:
     """RR@k = 1 / (rank of the first relevant document), 0 if there is none in the first k."""
     judged = ranked.judged
+    if ranked.groups is not None:
+        relevant, values = ranked.is_relevant(profile), np.empty(judged.queries.n_queries)
+        reciprocal_ranks(relevant, judged.queries.offsets, judged.places(k), *ranked.groups, values)
+        return values
     hits = (ranked.labels >= profile.relevant_from) & judged.within(k)
     first = np.minimum.reduceat(np.where(hits, judged.ranks, np.inf), judged.queries.offsets[:-1])
     return np.asarray(1.0 / first)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 import msgspec
 import numpy as np
@@ -243,9 +243,9 @@ class LinearModel(ModelInputs):
     problem was restricted to these. Its ``kind``, if present, means that the gap is the distance from another
     minimum: "subset", "scorecard". ``metrics`` holds the measured metrics, ``data`` the fingerprints of the
     data of the fit (``train``, ``valid``, ``query_weight``), ``version`` the release that wrote the model.
-    ``chosen_by`` names the ``metric`` and the ``profile`` (its conventions) by which the model was selected,
-    None if there was no model selection. ``card`` holds the weights as points per unit if the model is a
-    scorecard.
+    ``chosen_by`` names the ``metric``, the ``profile`` (its conventions) and the treatment of ``ties`` by
+    which the model was selected, None if there was no model selection. ``card`` holds the weights as points
+    per unit if the model is a scorecard.
     """
 
     terms: tuple[Term, ...]
@@ -507,6 +507,7 @@ def as_linear_model(fitted: Any, reason: str) -> LinearModel:
 class SelectionRecord(TypedDict):
     metric: str
     profile: str
+    ties: NotRequired[Literal["order", "mean", "worst"]]
 
 
 class LinearModelFile(msgspec.Struct, forbid_unknown_fields=True):

@@ -37,7 +37,7 @@ from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import from_gpu, is_on_gpu, on_device
 from ranksieve.losses.base import NO_PAIRS, Loss
-from ranksieve.metrics import evaluate
+from ranksieve.metrics.evaluate import evaluate_quietly
 from ranksieve.model.linear import LinearModel
 from ranksieve.objective import Objective, make_objective
 from ranksieve.path import Progress
@@ -365,8 +365,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "n_features_in_")
         data = X if isinstance(X, Dataset) else self._data_to_score(X, y, qid)
-        values = evaluate(self.predict(X, qid), data, ["ndcg@10"], profile="standard").per_query["ndcg@10"]
-        return float(np.average(values, weights=_query_means(sample_weight, data)))
+        evaluation = evaluate_quietly(self.predict(X, qid), data, "ndcg@10", "standard")
+        return float(np.average(evaluation.per_query["ndcg@10"], weights=_query_means(sample_weight, data)))
 
     def _data_to_score(self, X: Any, y: Any, qid: Any) -> Dataset:
         if qid is None and self._origin.has_qid:

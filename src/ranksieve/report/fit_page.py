@@ -399,8 +399,8 @@ class ModelTest:
         """The metric with its confidence interval."""
         interval = mean_with_interval(self.evaluation.per_query[self.metric])
         queries = f"{plural(len(self.evaluation.query_ids), 'query', 'queries')} of {self.name}"
-        title, profile = f"Test {metric_title(self.metric)}", self.evaluation.profile.name
-        return f"{metric_sentence(title, interval, queries, profile)} {TEST_DATA}"
+        title, conventions = f"Test {metric_title(self.metric)}", self.evaluation.profile.phrase
+        return f"{metric_sentence(title, interval, queries, conventions)} {TEST_DATA}"
 
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")

@@ -164,10 +164,10 @@ def metric_text(value: float) -> str:
     return f"{value:.4f}"
 
 
-def metric_sentence(name: str, interval: tuple[float, float, float], queries: str, profile: str) -> str:
+def metric_sentence(name: str, interval: tuple[float, float, float], queries: str, conventions: str) -> str:
     """``Held-out NDCG@10: 0.8472 (95 % CI 0.8119 to 0.8824; 160 queries; standard profile).``"""
     mean, low, high = map(metric_text, interval)
-    return f"{name}: {mean} (95 % CI {low} to {high}; {queries}; {profile} profile)."
+    return f"{name}: {mean} (95 % CI {low} to {high}; {queries}; {conventions})."
 
 
 def p_value(p: float) -> str:

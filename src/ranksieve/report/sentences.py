@@ -55,7 +55,7 @@ def choice_sentences(ranker: Any, selected_on: str) -> list[str]:
     confidence, by, alone = choice.confidence, choice.validation, choice.n_candidates == 1
     metric, queries = metric_title(by.metric), plural(confidence.n_queries, "query", "queries")
     interval = (confidence.mean, confidence.low, confidence.high)
-    sentences = [metric_sentence(f"Held-out {metric}", interval, queries, by.profile.name)]
+    sentences = [metric_sentence(f"Held-out {metric}", interval, queries, by.profile.phrase)]
     if selected_on:
         sentences.append(f"{'Measured' if alone else 'Selected'} {selected_on}.")
     if choice.family.label.startswith("subset") and ranker.n_folds_ > 1:

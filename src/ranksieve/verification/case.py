@@ -170,7 +170,8 @@ def statement(model: LinearModel) -> str:
         f"{title} {_value_text(proof[name])}" for name, title in CERTIFICATE_TITLES.items() if name in proof
     ]
     if model.card is not None and model.chosen_by is not None:
-        parts.append("its model was chosen by {metric} ({profile})".format_map(model.chosen_by))
+        ties = f", ties {model.chosen_by['ties']}" if "ties" in model.chosen_by else ""
+        parts.append("its model was chosen by {metric} ({profile}".format_map(model.chosen_by) + f"{ties})")
     return f"Problem stated in the file: {'; '.join([model.method, *parts])}."
 
 
@@ -207,7 +208,9 @@ def _grid_ranker(parameters: Mapping[str, Any]) -> Ranker:
         if name in (*BUDGET_PARAMETERS, *PREPARATION_PARAMETERS)
     }
     settings |= {
-        name: value for name, value in choice.items() if name not in ("parameters", "candidates", "point")
+        name: value
+        for name, value in choice.items()
+        if name not in ("parameters", "candidates", "point", "ties")
     }
     return _check_ranker(
         GridRanker(**_restore_parameters(settings), parameters=_restore_parameters(choice["parameters"]))

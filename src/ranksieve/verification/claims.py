@@ -25,7 +25,8 @@ from ranksieve.data.features import is_pattern, matching, named_signs
 from ranksieve.data.matrix import dense_block
 from ranksieve.losses.squared_hinge import stated_loss
 from ranksieve.methods import ranker_classes
-from ranksieve.metrics import evaluate
+from ranksieve.metrics.evaluate import evaluate_quietly
+from ranksieve.metrics.profiles import as_profile, as_ties
 from ranksieve.model.linear import LinearModel
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import ElasticNet
@@ -476,12 +477,14 @@ def _metric_verdict(claim: str, value: float, stated: float, same: bool, prefix:
 def _check_card_metric(case: Case, name: str, stated: float) -> Verdict:
     """Check the metric of a card on the validation data, without a refit."""
     case.need("valid")
-    match = re.fullmatch(r"held-out (\S+) \((\w+)\)", name)
+    match = re.fullmatch(r"held-out (\S+) \((\w+)(?:, ties (\w+))?\)", name)
     if case.valid is None or match is None:
         raise NotChecked("the file does not state the data or the conventions of this metric")
-    metric, profile = match.groups()
+    metric, profile, ties = match.groups()
     with not_checked_if_damaged("the metric cannot be computed"):
-        mean = float(evaluate(case.model.predict(case.valid), case.valid, metric, profile).mean[metric])
+        scores = case.model.predict(case.valid)
+        conventions = as_profile(profile).with_ties(None if ties is None else as_ties(ties))
+        mean = float(evaluate_quietly(scores, case.valid, metric, conventions).mean[metric])
     return _metric_verdict(
         name, mean, stated, abs(mean - stated) <= REFIT_TOLERANCE, "on the validation data"
     )
