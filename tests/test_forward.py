@@ -76,7 +76,7 @@ def test_a_swap_reverses_a_greedy_step():
 
 
 def test_a_backward_pass_finds_features_that_are_good_only_together():
-    """x₀ − 3x₁ − 3x₂ ranks perfectly, but each of x₃, x₄, x₅ is better than x₀, x₁ or x₂ alone or in pairs."""
+    """x₀ − 3x₁ − 3x₂ ranks perfectly; one or two of these are worse than one or two of x₃, x₄, x₅."""
     rng = np.random.default_rng(0)
     a, b, c = rng.normal(size=(3, 600))
     noisy = a[:, None] + rng.normal(size=(600, 3))

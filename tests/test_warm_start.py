@@ -34,7 +34,7 @@ def features(model):
 def test_good_features_are_kept_with_new_weights(old, updated):
     new = updated.to_model()
     assert features(new) == features(old)
-    assert updated.choice_.family.label.endswith("as before")
+    assert updated.choice_.family.label.endswith("with the previous features")
     assert not np.array_equal(new.weights, old.weights)
     fresh = rs.SparseRanker(max_features=4).fit(SECOND)
     assert updated.choice_.confidence.mean >= fresh.choice_.confidence.low

@@ -175,7 +175,7 @@ def _values(model: LinearModel, held_out: Sequence[Dataset], by: Validation) -> 
     return np.asarray(values[~np.isnan(values)]), ""
 
 
-PREVIOUS_SUFFIX = "as before"  # of the label of the family with the previous features
+PREVIOUS_SUFFIX = "with the previous features"  # of the label of the family with the previous features
 COARSE_ALPHAS = 10  # points of the path that the previous features are compared with
 L1_FAMILIES = (PATH, "log")
 MAX_ADDED_FEATURES = 3
@@ -268,5 +268,5 @@ def extended_family(task: FamilyTask, previous: Previous) -> Family | None:
     def select(fold: int | None) -> list[Result]:
         return searches[fold].path(most, budget)
 
-    label, ridge = "forward from those before", searches[None].ridge
+    label, ridge = "forward from the previous features", searches[None].ridge
     return family_by_size(label, task, select(None), ridge, most, 1, select)
