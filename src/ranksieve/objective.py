@@ -20,9 +20,10 @@ from ranksieve.data.feature_matrix import (
     feature_matrix,
     ordered_sum,
 )
-from ranksieve.data.matrix import is_streamed
+from ranksieve.data.matrix import is_streamed, take_matrix_rows
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, query_ranges
+from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, lookup
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
@@ -405,7 +406,9 @@ class LocalObjective(DocumentObjective):
         sampled = Queries(queries.ids[chosen], None, np.concatenate(([0], np.cumsum(queries.sizes[chosen]))))
         in_input = rows if queries.row_order is None else queries.row_order[rows]
         try:
-            return LocalObjective(self.features.X[in_input], self.loss.part(sampled, rows, chosen))
+            return LocalObjective(
+                take_matrix_rows(self.features.X, in_input), self.loss.part(sampled, rows, chosen)
+            )
         except ValueError:
             return None
 
@@ -494,5 +497,5 @@ def make_objective(
     if is_streamed(data.X) and (objective := data.X.objective(data, family, weight)) is not None:
         return objective  # type: ignore[no-any-return]
     bound = family.bind(data.y, data.queries, weight, data.document_weight)
-    kind = StreamedObjective if is_streamed(data.X) else LocalObjective
-    return kind(data.X, bound, data.feature_names)
+    on_disk = is_streamed(data.X) and not isinstance(data.X, StepMatrix)
+    return (StreamedObjective if on_disk else LocalObjective)(data.X, bound, data.feature_names)

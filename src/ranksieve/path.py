@@ -14,6 +14,7 @@ from ranksieve._util.files import to_plain
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.dataset import Dataset, QueryWeight, drop_zero_weight, query_weights
 from ranksieve.data.feature_matrix import PassCounter
+from ranksieve.data.steps import StepColumns, features_in_use
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import on_device
@@ -22,6 +23,7 @@ from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty
 from ranksieve.prepare import NO_PREPARATION, Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
+from ranksieve.prepare.steps import CURVES, SHAPES
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.solvers.base import warn_not_converged
 
@@ -33,8 +35,9 @@ Progress = Callable[[int, int], None]
 class SparsePath:
     """Rankers by descending regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
 
-    The weights are for the features ``feature_names`` after ``preparation.apply``. For data on disk,
-    ``passes`` counts how often they were read.
+    The weights are for the features ``feature_names`` after ``preparation.apply``. For curves these are the
+    step columns that ``preparation.steps`` makes, named "rating ≥ 7.5" and "rating is missing". For data on
+    disk, ``passes`` counts how often they were read.
     """
 
     alphas: FloatArray
@@ -53,8 +56,10 @@ class SparsePath:
 
     @property
     def n_nonzero(self) -> IntArray:
-        """Number of features in use at each point."""
-        return np.asarray(np.count_nonzero(self.coefs, axis=1))
+        """Number of features in use at each point: those with a weight, or a step, that is not 0."""
+        steps = self.preparation.steps
+        in_use = features_in_use(self.coefs, None if steps is None else steps.columns)
+        return np.asarray(np.count_nonzero(in_use, axis=1))
 
     @property
     def relative_gaps(self) -> FloatArray:
@@ -115,6 +120,7 @@ def sparse_path(
     missing: str = "auto",
     max_iter: int = 100,
     device: str = "cpu",
+    shape: str = "linear",
     progress: Progress | None = None,
 ) -> SparsePath:
     """Fit min_w f(w) + α·penalty(w) along a descending grid of α, each point with its duality gap.
@@ -153,22 +159,33 @@ def sparse_path(
         default features are not scaled, and missing values become the column mean, with a warning.
     device : "cpu" or "cuda"
         Where to fit; see docs/gpu.md. Data on a GPU are always fitted there.
+    shape : "linear" or "curves"
+        "curves": a step function of each feature, with at most 32 thresholds at quantiles of the training
+        data and a level for missing values. The penalty is the total variation: α times the sum of all
+        |steps| and |levels of missing values|. ``max_features``, ``must_have``, ``must_not`` and
+        ``l1_weights`` are about features; with the sign "+" a curve never falls, with "-" it never rises.
     """
     if not tol > 0:
         raise ParameterError("tol", tol, "must be a number > 0")
     check_device(device)
+    check_shape(shape, device)
     weight = query_weights(query_weight, data)
     data, remaining_weight = drop_zero_weight(data, weight)
     weight = None if weight is None else remaining_weight
     raw_data = data
-    preparation, data = _prepare(data, normalise, missing, weight)
+    preparation, data = _prepare(data, normalise, missing, weight, shape)
     objective = make_objective(on_device(data, device, raw_data), loss, weight)
-    limits = Budget.of(data.feature_names, must_have=must_have, must_not=must_not, signs=signs)
-    family = as_penalty(penalty, limits.l1_weights(l1_weights), l1_ratio, limits.signs)
+    names = data.feature_names if preparation.steps is None else raw_data.feature_names
+    limits = Budget.of(names, must_have=must_have, must_not=must_not, signs=signs)
+    weights, limits = column_limits(limits, l1_weights, preparation)
+    family = as_penalty(penalty, weights, l1_ratio, limits.signs)
     with single_threaded_blas():
         start, grid = path_grid(objective, family, n_alphas, alphas, min_ratio, max_iter)
         most = None if max_features is None else 2 * max_features
-        points = solve_path(objective, family, grid, start, tol, most, max_iter=max_iter, progress=progress)
+        points = solve_path(
+            objective, family, grid, start, tol, most,
+            columns=limits.columns, max_iter=max_iter, progress=progress,
+        )  # fmt: skip
         results = [replace(result, point=None) for result in points]
     path = collect(grid[: len(results)], results, data.feature_names, preparation)
     path = replace(path, passes=getattr(objective.features, "passes", None))
@@ -205,11 +222,32 @@ def path_grid(
 
 
 def _prepare(
-    data: Dataset, normalise: str, missing: str, weight: FloatArray | None
+    data: Dataset, normalise: str, missing: str, weight: FloatArray | None, shape: str
 ) -> tuple[Preparation, Dataset]:
     check_policy(missing, RANKER_POLICIES)
+    if shape == CURVES:
+        preparation = Preparation.learn_curves(data, normalise, missing, weight)
+        return preparation, preparation.for_learning(data)
     preparation, filled = Preparation.learn_and_fill(data, normalise, missing, weight)
     return preparation, preparation.normalisation.for_learning(filled)
+
+
+def check_shape(shape: str, device: str = "cpu") -> None:
+    if shape not in SHAPES:
+        raise ParameterError("shape", shape, f"must be one of {', '.join(SHAPES)}")
+    if shape == CURVES and device != "cpu":
+        raise ParameterError("device", device, "does not support curves; use `device='cpu'`")
+
+
+def column_limits(
+    limits: Budget, l1_weights: Any, preparation: Preparation
+) -> tuple[FloatArray | None, Budget]:
+    """ℓ1 weights and limits of the prepared columns, from those of the features."""
+    weights, steps = limits.l1_weights(l1_weights), preparation.steps
+    if steps is None:
+        return weights, limits
+    columns = steps.columns
+    return None if weights is None else weights[columns.feature], limits.of_steps(columns)
 
 
 def as_penalty(
@@ -299,12 +337,14 @@ def solve_path(
     most: int | None = None,
     beyond: int = 0,
     *,
+    columns: StepColumns | None = None,
     max_iter: int = 100,
     progress: Progress | None = None,
 ) -> Iterator[Result]:
     """Solve for each α of the grid, starting from the previous point.
 
-    With ``most``, the path ends ``beyond`` points after the first point with more features.
+    With ``most``, the path ends ``beyond`` points after the first point with more features; ``columns`` are
+    the step columns of these, if any.
     """
     point: Any = objective.at_zero if start is None else start
     last = len(grid)
@@ -316,7 +356,9 @@ def solve_path(
         yield result
         if progress is not None:
             progress(k + 1, len(grid))
-        if most is not None and last == len(grid) and np.count_nonzero(result.w) > most:
+        if most is None or last < len(grid):
+            continue
+        if np.count_nonzero(features_in_use(result.w[None], columns)) > most:
             last = k + beyond
 
 

@@ -13,6 +13,7 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.choice.families import Candidate, Family
 from ranksieve.choice.held_out import Z_95, Validation, standard_error, tied
 from ranksieve.data.budget import Budget
+from ranksieve.data.steps import features_in_use
 from ranksieve.errors import warn_caller
 
 ChoiceRule = Callable[[FloatArray, AnyArray], int]
@@ -99,7 +100,7 @@ class Choice:
     row : int
         Index of the chosen candidate among the candidates of all families, one family after the other.
     feature_names : tuple of str
-        Names of the weights.
+        Names of the features, which for lines are those of the weights.
     beyond : Family or None
         A few candidates that exceed the budget, for comparison.
     random_state : int
@@ -164,7 +165,7 @@ class Choice:
 
     @cached_property
     def confidence(self) -> Confidence:
-        points, used = np.flatnonzero(self.allowed), np.count_nonzero(self.coefs, axis=1)
+        points, used = np.flatnonzero(self.allowed), self.budget.counts(self.coefs)
         values = self.values[points]
         tied = points[tied_with(values, int(np.searchsorted(points, self.row)))]
         winners = points[bootstrap_choices(values, self.budget.sizes(self.coefs[points]), self.random_state)]
@@ -180,7 +181,7 @@ class Choice:
         family, k = self.locate(row)
         one = family.candidates[k]
         versions = one.coef[None] if one.fold_coefs is None else one.fold_coefs
-        return np.asarray(np.mean(versions != 0, axis=0))
+        return np.asarray(np.mean(features_in_use(versions, self.budget.columns), axis=0))
 
     def densest(self) -> tuple[FloatArray, int]:
         """(held-out values, number of features) of the candidate with the most features."""

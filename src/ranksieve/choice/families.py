@@ -14,6 +14,7 @@ from ranksieve.choice.folds import Folds
 from ranksieve.choice.forward import LEAST_DEPTH, MAX_ITER, ForwardSearch, SetQuadratic, fit_set
 from ranksieve.choice.held_out import HeldOut, Validation
 from ranksieve.data.budget import Budget
+from ranksieve.data.steps import StepColumns, features_in_use
 from ranksieve.objective import Objective, Point
 from ranksieve.path import Progress, path_grid, solve_path, warn_of_gaps
 from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
@@ -67,6 +68,7 @@ class Family:
     Held-out values are averaged over ``window`` neighbouring points, or over those that ``neighbour_mask``
     marks (points × points). In a family that was ``cut_off`` before its end, the last ``window // 2`` points,
     or the last ``n_incomplete``, lack neighbours. ``validation`` is the held-out metric of the candidates.
+    ``columns`` are the step columns of the weights; None: each weight is that of one feature.
     """
 
     label: str
@@ -76,6 +78,7 @@ class Family:
     neighbour_mask: BoolArray | None = None
     n_incomplete: int | None = None
     validation: Validation | None = None
+    columns: StepColumns | None = None
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -106,7 +109,7 @@ class Family:
     @property
     def n_nonzero(self) -> IntArray:
         """Number of features of each candidate."""
-        return np.asarray(np.count_nonzero(self.coefs, axis=1))
+        return np.asarray(np.count_nonzero(features_in_use(self.coefs, self.columns), axis=1))
 
     @property
     def trace(self) -> Trace:
@@ -230,7 +233,7 @@ def l1_family(
     converged: list[bool] = []
     points = solve_path(
         task.objective, task.penalty, grid, first, task.tol, task.path_end, task.window // 2,
-        progress=task.progress.next(),
+        columns=task.budget.columns, progress=task.progress.next(),
     )  # fmt: skip
     for result, alpha in zip(points, grid.tolist(), strict=False):  # the path may end before its grid
         penalty, fold_coefs = task.penalty.scaled(alpha), None
@@ -239,7 +242,8 @@ def l1_family(
             fold_coefs = task.folds.minima(result.point, [slopes] * len(task.folds))
         candidates.append(Candidate.of(result, penalty, fold_coefs))
         converged.append(result.converged)
-    family = Family(label, candidates, task.window, cut_off=len(candidates) < len(grid))
+    cut_off, columns = len(candidates) < len(grid), task.budget.columns
+    family = Family(label, candidates, task.window, cut_off=cut_off, columns=columns)
     warn_of_gaps(np.array(converged), family.gaps / family.objectives, task.tol, MAX_ITER)
     return family
 

@@ -12,6 +12,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.costs import ColumnCosts, FeatureCosts
 from ranksieve.data.features import Feature, as_masks, as_sign, values_by_column
+from ranksieve.data.steps import StepColumns, features_in_use
 from ranksieve.errors import ParameterError
 
 COST_ROUNDING = 1e-9  # relative rounding error allowed in sums of costs
@@ -28,6 +29,7 @@ class Budget:
 
     ``must_have`` and ``must_not`` are masks of columns, ``signs`` has +1, −1 or 0 (either) per column.
     A swap of two features may not raise the cost of a set; with ``same_cost`` it may not lower it either.
+    ``columns`` are the step columns of the features; None: each column is a feature.
     """
 
     max_features: int | None = None
@@ -37,6 +39,7 @@ class Budget:
     must_not: BoolArray | None = None
     signs: FloatArray | None = None
     same_cost: bool = False
+    columns: StepColumns | None = None
 
     def __post_init__(self) -> None:
         if self.max_cost is None:
@@ -84,6 +87,18 @@ class Budget:
             raise ParameterError("max_features", max_features, reason)
         return cls(max_features, max_cost, column_costs, fixed, forbidden, column_signs)
 
+    def of_steps(self, columns: StepColumns) -> Budget:
+        """The limits of step columns; a required sign is that of the slope, so a missing level is free."""
+        of, costs = columns.feature, self.costs
+        return replace(
+            self,
+            costs=None if costs is None else replace(costs, unit=costs.unit[of]),
+            must_have=None if self.must_have is None else self.must_have[of],
+            must_not=None if self.must_not is None else self.must_not[of],
+            signs=None if self.signs is None else np.where(columns.is_missing, 0.0, self.signs[of]),
+            columns=columns,
+        )
+
     def among(self, usable: BoolArray) -> Budget:
         """The same limits, restricted to the ``usable`` columns."""
         usable = usable if self.must_not is None else usable & ~self.must_not
@@ -127,7 +142,7 @@ class Budget:
 
     def allows(self, coefs: FloatArray) -> BoolArray:
         """Mask of the models (rows) that use at least one feature and are within the limits."""
-        count = np.count_nonzero(coefs, axis=1)
+        count = self.counts(coefs)
         allowed = (count >= 1) & (count <= (np.inf if self.max_features is None else self.max_features))
         if self.costs is None or self.max_cost is None:
             return np.asarray(allowed)
@@ -135,7 +150,11 @@ class Budget:
 
     def sizes(self, coefs: FloatArray) -> AnyArray:
         """Cost of each model if features have costs, else its number of features."""
-        return np.count_nonzero(coefs, axis=1) if self.costs is None else self.costs.of_models(coefs)
+        return self.counts(coefs) if self.costs is None else self.costs.of_models(coefs)
+
+    def counts(self, coefs: FloatArray) -> IntArray:
+        """Number of features of each model (row)."""
+        return np.asarray(np.count_nonzero(features_in_use(coefs, self.columns), axis=1))
 
     def no_candidate_error(self) -> ParameterError:
         """Error for a selection without any candidate."""

@@ -23,6 +23,7 @@ from ranksieve.data.matrix import (
     spread_and_largest,
 )
 from ranksieve.data.queries import Queries
+from ranksieve.data.steps import MISSING, StepMatrix
 from ranksieve.kernels.linear import (
     add_column_sums,
     add_columns,
@@ -31,6 +32,7 @@ from ranksieve.kernels.linear import (
     gather,
     row_products,
 )
+from ranksieve.kernels.steps import add_levels, put_steps, step_sums, varying_slots
 
 MAX_OFFSET = 32.0  # × spread of a feature: a larger offset costs digits of its differences
 MAX_CONSTANT = 2.0**20  # × smallest spread: rounding errors of a larger constant could look like a feature
@@ -54,6 +56,8 @@ def feature_matrix(
     ``extremes``: spread and largest |x| of each feature, if X is only a part of the data. Columns of a sparse
     matrix with a large offset are centred here, once.
     """
+    if isinstance(X, StepMatrix):
+        return step_features(X, queries)
     spread, max_abs = extremes or spread_and_largest(X, queries, cuts)
     varies = spread > 0
     least = float(np.min(spread[varies], initial=np.inf))
@@ -71,6 +75,8 @@ def feature_matrix(
 
 
 def _features(X: Matrix, *args: Any) -> FeatureMatrix:
+    if isinstance(X, StepMatrix):
+        return StepFeatures(X, *args)
     if isinstance(X, StreamedMatrix):
         return StreamedFeatures(X, *args)
     values = as_c_order(X)
@@ -330,6 +336,67 @@ class FeaturesByRows(FeatureMatrix):
         rows = self.queries.rows_between(start, stop)
         block[:] = dense_block(self.X, slice(start, stop) if self.queries.contiguous else rows, columns)
         self.centred.centre(rows, columns, block)
+
+
+class StepFeatures(FeatureMatrix):
+    """A :class:`StepMatrix`: scores by looking up levels, gradients by one histogram per feature."""
+
+    X: StepMatrix
+
+    def scores(self, w: FloatArray) -> FloatArray:
+        scores, (used, levels) = np.zeros(self.X.shape[0]), self._levels(w)
+        map_shares(lambda a, b: add_levels(self.X.codes, used, levels, a, b, scores[a:b]), self._cuts)
+        return scores
+
+    def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
+        scores = np.zeros(last - first)
+        add_levels(self.X.codes, *self._levels(w), first, last, scores)
+        return scores
+
+    def _levels(self, w: FloatArray) -> tuple[IntArray, FloatArray]:
+        used = self.X.columns.used(w)
+        return used, self.X.columns.levels(w, used)
+
+    def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
+        return np.asarray(self._sums(g, np.array([first, last]))[0])
+
+    def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
+        sums = np.empty((len(cuts) - 1, self.n_features))
+
+        def work(first: int, last: int) -> None:
+            rows = cuts[first : last + 1]
+            sums[first:last] = self._sums(g[rows[0] : rows[-1]], rows)
+
+        map_shares(work, np.arange(len(cuts)))
+        return sums
+
+    def _sums(self, g: FloatArray, cuts: IntArray) -> FloatArray:
+        columns = self.X.columns
+        features, place = np.unique(columns.feature, return_inverse=True)
+        sums = np.empty((len(cuts) - 1, len(features), MISSING + 1))
+        step_sums(self.X.codes, features, g, cuts, sums)
+        return sums[:, place, columns.slot]
+
+    def reader(self, columns: IntArray) -> ColumnReader:
+        if self.keeps(columns):
+            return super().reader(columns)
+        positions = np.arange(len(columns))
+        return lambda a, b: (self.X.block(self.queries.rows_between(a, b), columns), positions)
+
+    def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
+        some, rows = self.X.columns[columns], self.queries.rows_between(start, stop)
+        put_steps(self.X.codes, some.feature, some.slot, rows, block)
+
+
+def step_features(X: StepMatrix, queries: Queries) -> StepFeatures:
+    """Step columns for an objective; a column varies if it is not constant within every query."""
+    varies = np.zeros((len(X.codes), MISSING + 1), dtype=bool)
+    map_shares(
+        lambda a, b: varying_slots(X.codes[a:b], queries.order, queries.offsets, varies[a:b]),
+        np.arange(len(X.codes) + 1),
+    )
+    of_columns = varies[X.columns.feature, X.columns.slot]
+    return StepFeatures(X, queries, NO_CENTRED, of_columns, np.ones(len(X.columns)))
 
 
 PIECE_ROWS = 20_000  # read at a time

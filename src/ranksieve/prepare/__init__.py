@@ -1,4 +1,5 @@
-"""Preparation of features: missing values are replaced, then features are normalised."""
+"""Preparation of features: missing values are replaced, then features are normalised; or features are cut
+into steps."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.parts import transform_parts
 from ranksieve.data.queries import Queries
+from ranksieve.errors import ParameterError
 from ranksieve.prepare.missing import KEEP_MISSING, MissingPolicy, learn_missing
 from ranksieve.prepare.scaling import NOT_NORMALISED, Normalisation, check_scales, learn_normalisation
+from ranksieve.prepare.steps import Steps, learn_steps
 
 __all__ = [
     "KEEP_MISSING",
@@ -20,18 +23,21 @@ __all__ = [
     "MissingPolicy",
     "Normalisation",
     "Preparation",
+    "Steps",
 ]
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Transformation of features before scoring: first ``missing``, then ``normalisation``.
+    """Transformation of features before scoring: first ``missing``, then ``normalisation``, then ``steps``.
 
-    Both contain the parameters learned from the training data. The default changes nothing.
+    All contain the parameters learned from the training data. The default changes nothing. With ``steps``,
+    the prepared features are step columns, and the other two change nothing.
     """
 
     missing: MissingPolicy = KEEP_MISSING
     normalisation: Normalisation = NOT_NORMALISED
+    steps: Steps | None = None
 
     @classmethod
     def learn(
@@ -57,10 +63,28 @@ class Preparation:
         check_scales(filled)
         return cls(fill_only.missing, learn_normalisation(filled, normalise, query_weight)), filled
 
+    @classmethod
+    def learn_curves(
+        cls, data: Dataset, normalise: str, missing: str, query_weight: FloatArray | None = None
+    ) -> Preparation:
+        """Learn the steps of curves from the training data."""
+        if normalise not in ("auto", "none"):
+            reason = "does not apply to curves, which do not depend on the scale; use 'auto' or 'none'"
+            raise ParameterError("normalise", normalise, reason)
+        if missing != "auto":
+            reason = "does not apply to curves, which have a level for missing values; use 'auto'"
+            raise ParameterError("missing", missing, reason)
+        return cls(steps=learn_steps(data, query_weight))
+
     @property
     def fills(self) -> bool:
         """Whether it replaces missing values."""
         return self.missing.fills
+
+    @property
+    def accepts_missing(self) -> bool:
+        """Whether missing values are replaced or have a level."""
+        return self.fills or self.steps is not None
 
     @property
     def changes_features(self) -> bool:
@@ -80,10 +104,12 @@ class Preparation:
 
     def apply(self, data: Dataset) -> Dataset:
         """Prepared data."""
-        return self.normalisation.apply(self.filled(data))
+        return self.normalisation.apply(self.filled(data)) if self.steps is None else self.steps.apply(data)
 
     def for_learning(self, data: Dataset) -> Dataset:
         """Data with the score differences of :meth:`apply`; a sparse matrix stays sparse if it can."""
+        if self.steps is not None:
+            return self.steps.apply(data)
         return self.normalisation.for_learning(self.filled(data))
 
     def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
@@ -105,14 +131,15 @@ class Preparation:
         missing = asdict(self.missing)
         if not self.missing.indicates:
             del missing["indicates"]
-        return {
+        plain = {
             "normalisation": None if self.normalisation.kind == "none" else asdict(self.normalisation),
             "missing": None if self.missing.policy == "keep" else missing,
         }
+        return plain if self.steps is None else {**plain, "steps": asdict(self.steps)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Preparation:
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`, without steps."""
         missing, normalisation = content["missing"], content["normalisation"]
         return cls(
             KEEP_MISSING if missing is None else MissingPolicy(**missing),
