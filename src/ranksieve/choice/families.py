@@ -252,16 +252,18 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
     """The log penalty by reweighted ℓ1: refit each point of the path with smaller weights for its features.
 
     α Σ_j v_j|w_j| with v_j = 1/(1 + t_j/ε), t_j = |w_j|·√h_j as a share of the largest, where w are the
-    weights of the point and h_j is the curvature of feature j: one majorisation step of the log penalty.
+    weights of the point and h_j is the curvature of feature j: one majorisation step of the log penalty. For
+    all step columns of a feature, t is the total variation of its curve: Σ |steps| + |missing level|.
     """
     penalty = task.penalty
     if not isinstance(penalty, L1):
         return None
     base = np.ones(task.objective.n_features) if penalty.weights is None else penalty.weights
-    size = np.sqrt(task.objective.curvatures(task.objective.at_zero))
+    columns = task.budget.columns
+    size = np.sqrt(task.objective.curvatures(task.objective.at_zero)) if columns is None else None
 
     def reweighted(alpha: float, w: FloatArray) -> L1:
-        importance = np.abs(w) * size
+        importance = np.abs(w) * size if columns is None else columns.variation(w)
         share = importance / max(float(importance.max()), np.finfo(np.float64).tiny)
         return replace(penalty, alpha=alpha, weights=base / (1.0 + share / HALF_SLOPE_SHARE))
 
@@ -272,7 +274,7 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
         result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, log_penalty), point)
         point, fold_coefs = result.point, None
         if task.folds is not None and on_path.fold_coefs is not None:
-            slopes = [reweighted(on_path.strength, w).slopes(len(size)) for w in on_path.fold_coefs]
+            slopes = [reweighted(on_path.strength, w).slopes(len(base)) for w in on_path.fold_coefs]
             fold_coefs = task.folds.minima(result.point, slopes)
         candidates.append(Candidate.of(result, log_penalty, fold_coefs))
         report(k + 1, len(path))
@@ -400,3 +402,4 @@ FAMILIES: dict[str, Callable[[FamilyTask, Family], Family | None]] = {
     "subset": subset_family,
 }
 DEFAULT_FAMILIES = (PATH, "log", "forward")
+CURVE_FAMILIES = (PATH, "log")

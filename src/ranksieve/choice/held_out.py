@@ -14,6 +14,7 @@ from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 from ranksieve.data.parts import make_parts, map_queries
+from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, warn_caller
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse
 from ranksieve.model.linear import LinearModel
@@ -110,7 +111,7 @@ class HeldOut:
     preparation : Preparation
         Preparation of the models' features.
     train, valid : Dataset
-        Raw data with the same columns in the same order.
+        Raw data with the same columns in the same order; for models with step columns, data with these.
     folds : sequence of array
         For each repeat of cross-validation, the fold of each training query; empty: no folds.
     """
@@ -224,10 +225,14 @@ def scores_of_models(
 
     ``names`` are the feature names of the training data. Equal scores would have the metric of a random
     ranking, which can be higher than that of a model with features; but a model without features is useless.
+    The ``data`` of models with step columns have these columns.
     """
-    used = np.flatnonzero(coefs.any(axis=0))
-    model = LinearModel.of(names, used, np.ones(len(used)), preparation)
-    scores = model.predict_with(coefs[:, used], data.X, data.qid)
+    if isinstance(data.X, StepMatrix):
+        scores = data.X.scores_of_models(coefs)
+    else:
+        used = np.flatnonzero(coefs.any(axis=0))
+        model = LinearModel.of(names, used, np.ones(len(used)), preparation)
+        scores = model.predict_with(coefs[:, used], data.X, data.qid)
     scores[:, ~coefs.any(axis=1)] = -data.y[:, None]
     return scores
 

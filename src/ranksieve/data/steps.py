@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve.data.features import column_indices
 from ranksieve.data.matrix import StreamedMatrix
 from ranksieve.kernels.steps import MAX_THRESHOLDS, MISSING, add_levels, put_steps
 
@@ -17,20 +19,24 @@ __all__ = ["MAX_THRESHOLDS", "MISSING", "StepColumns", "StepMatrix", "codes_of",
 
 @dataclass(frozen=True, eq=False)
 class StepColumns:
-    """Columns made of features: column c is slot ``slot[c]`` of feature ``feature[c]``.
+    """Columns made of ``features`` (names): column c is slot ``slot[c]`` of feature ``feature[c]``.
 
     Slot b from 1 is 1 where x ≥ the b-th threshold, slot ``MISSING`` where x is missing, else 0.
     """
 
     feature: IntArray
     slot: IntArray
-    n_features: int
+    features: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.feature)
 
+    @property
+    def n_features(self) -> int:
+        return len(self.features)
+
     def __getitem__(self, index: Any) -> StepColumns:
-        return StepColumns(self.feature[index], self.slot[index], self.n_features)
+        return StepColumns(self.feature[index], self.slot[index], self.features)
 
     @property
     def is_missing(self) -> BoolArray:
@@ -42,6 +48,14 @@ class StepColumns:
         levels[np.searchsorted(used, self.feature[some]), self.slot[some]] = w[some]
         levels[:, :MISSING] = np.cumsum(levels[:, :MISSING], axis=1)
         return levels
+
+    def of(self, names: Iterable[str]) -> IntArray:
+        """Columns of some features."""
+        return np.flatnonzero(np.isin(self.feature, column_indices(names, self.features, "features")))
+
+    def variation(self, w: FloatArray) -> FloatArray:
+        """Σ|w| over the columns of the same feature, one entry per column."""
+        return np.bincount(self.feature, np.abs(w), minlength=self.n_features)[self.feature]
 
     def used(self, w: FloatArray) -> IntArray:
         """Features with a nonzero weight, ascending."""

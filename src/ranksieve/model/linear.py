@@ -1,4 +1,4 @@
-"""Linear models: terms, scorecards, lookup and preparation of features, and the model file."""
+"""Models that are sums over features: terms, curves, scorecards, preparation, and the model file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, NotRequired, Protocol, TypedDict
@@ -34,6 +35,7 @@ from ranksieve.prepare import (
     MissingPolicy,
     Normalisation,
     Preparation,
+    Steps,
 )
 
 MAX_CARD_LEVELS = 99
@@ -146,12 +148,19 @@ class ModelInputs:
 
     def _prepare(self, X: Any, qid: Any, n_rows: int) -> tuple[Prepare | None, int]:
         """Return the function that prepares values for scoring, and the rows to pass to it at once."""
-        if not (self.names and self.preparation.changes_features):
+        if not (self.names and self._changes_features):
             return None, SCORING_BLOCK_ROWS
         if self.per_query:
             queries = self._queries(X, qid, n_rows)
-            return lambda values: self.preparation.transform(values, queries), n_rows
-        return lambda values: self.preparation.transform(values, one_query(len(values))), SCORING_BLOCK_ROWS
+            return lambda values: self._transform(values, queries), n_rows
+        return lambda values: self._transform(values, one_query(len(values))), SCORING_BLOCK_ROWS
+
+    @property
+    def _changes_features(self) -> bool:
+        return self.preparation.changes_features
+
+    def _transform(self, values: FloatArray, queries: Queries) -> FloatArray:
+        return self.preparation.transform(values, queries)
 
     def _queries(self, X: Any, qid: Any, n_rows: int) -> Queries:
         if isinstance(X, Dataset):
@@ -213,20 +222,62 @@ def input_blocks(
 LINEAR_FORMAT = "ranksieve-linear-model"
 BOOSTED_FORMAT = "ranksieve-boosted-model"
 LINEAR_FORMAT_VERSION = 4
+CURVES_FORMAT_VERSION = 5  # of models with curves
 CERTIFICATE_KINDS = ("", "subset", "scorecard")
 MAX_COLUMNS = 2**31 - 1  # column indices of a CSR matrix are int32
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A step function: ``levels[k]`` where k of the ascending ``thresholds`` are ≤ x.
+
+    Below the first threshold it is ``levels[0]``, from the last one on ``levels[-1]``. Where x is missing it
+    is ``missing``, which is 0 if no training value was missing.
+    """
+
+    thresholds: tuple[Finite, ...]
+    levels: tuple[Finite, ...]
+    missing: Finite = 0.0
+
+    def __post_init__(self) -> None:
+        thresholds, levels = tuple(map(float, self.thresholds)), tuple(map(float, self.levels))
+        _set(self, thresholds=thresholds, levels=levels, missing=float(self.missing))
+        if len(levels) != len(thresholds) + 1:
+            reason = f"must have one entry more than the {len(thresholds)} thresholds, got {len(levels)}"
+            raise ParameterError("levels", levels, reason)
+        if any(not low < high for low, high in pairwise(thresholds)):
+            raise ParameterError("thresholds", thresholds, "must be in ascending order")
+
+    @classmethod
+    def of_steps(cls, thresholds: Sequence[float], steps: FloatArray, missing: float) -> Curve:
+        """The curve that is 0 and rises by ``steps`` at the thresholds; steps of 0 are left out."""
+        used = np.flatnonzero(steps)
+        levels = np.concatenate([[0.0], np.cumsum(steps)[used]])
+        return cls(tuple(thresholds[k] for k in used), tuple(levels.tolist()), missing)
+
+    @property
+    def steps(self) -> FloatArray:
+        """Rise at each threshold."""
+        return np.diff(self.levels)
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Levels of values; ``missing`` for NaN."""
+        levels = np.array(self.levels)[np.searchsorted(self.thresholds, values, side="right")]
+        return np.where(np.isnan(values), self.missing, levels)
 
 
 @dataclass(frozen=True)
 class Term:
     """One feature in use: its name, its column in the training data (from 0), its weight.
 
-    The column of a missing-value indicator is that of the feature it indicates.
+    The column of a missing-value indicator is that of the feature it indicates. With a ``curve``, the weight
+    (1 in models that are fitted) multiplies the curve of the feature instead of its value.
     """
 
     name: str
     index: int
     weight: Finite
+    curve: Curve | None = None
 
     def __post_init__(self) -> None:
         _set(self, name=str(self.name), index=operator.index(self.index), weight=float(self.weight))
@@ -235,6 +286,8 @@ class Term:
 @dataclass(frozen=True)
 class LinearModel(ModelInputs):
     """score(x) = intercept + Σ_j weight_j · x_j over the features in use, with the provenance of the model.
+
+    A term with a curve adds weight_j · curve_j(x_j) instead.
 
     ``preparation`` defines how a missing x_j is replaced (by default it is not, and the score is NaN) and how
     x_j is normalised; it covers only the features in use.
@@ -292,6 +345,34 @@ class LinearModel(ModelInputs):
         terms = tuple(map(Term, used, sources, weights.tolist()))
         return cls(terms, len(names), preparation=preparation.of(used))
 
+    @classmethod
+    def of_curves(cls, steps: Steps, coef: FloatArray) -> LinearModel:
+        """Make a model from the weights of step columns."""
+        terms, columns = [], steps.columns
+        for j in steps.used(coef).tolist():
+            of_j = columns.feature == j
+            on_missing, rises = coef[of_j & columns.is_missing], coef[of_j & ~columns.is_missing]
+            missing = float(on_missing[0]) if len(on_missing) else 0.0
+            curve = Curve.of_steps(steps.thresholds[j], rises, missing)
+            terms.append(Term(steps.features[j], j, 1.0, curve))
+        return cls(tuple(terms), len(steps.features))
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether a term is a curve; then ``weights`` and ``coef`` do not determine the scores."""
+        return any(term.curve is not None for term in self.terms)
+
+    @property
+    def _changes_features(self) -> bool:
+        return self.has_curves or super()._changes_features
+
+    def _transform(self, values: FloatArray, queries: Queries) -> FloatArray:
+        values = super()._transform(values, queries)
+        for k, term in enumerate(self.terms):
+            if term.curve is not None:
+                values[:, k] = term.curve(values[:, k])
+        return values
+
     @property
     def names(self) -> list[str]:
         """Names of the features in use."""
@@ -335,7 +416,7 @@ class LinearModel(ModelInputs):
         if isinstance(X, RemoteData):
             return X.predict_parts(self.predict)  # type: ignore[no-any-return]
         matrix, columns = self.locate(X)
-        on_gpu = scorer_on_gpu(self.preparation, matrix, columns, device)
+        on_gpu = None if self.has_curves else scorer_on_gpu(self.preparation, matrix, columns, device)
         if on_gpu is not None:
             scores = on_gpu(self.weights) + self.intercept
         else:
@@ -357,7 +438,7 @@ class LinearModel(ModelInputs):
     def folded(self) -> LinearModel:
         """Equivalent model without normalisation: weights w/scale, intercept minus Σ w·centre/scale."""
         normalisation = self.preparation.normalisation
-        if normalisation.kind == "none":
+        if normalisation.kind == "none" or self.has_curves:
             return self
         if normalisation.per_query:
             reason = (
@@ -406,7 +487,11 @@ class LinearModel(ModelInputs):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        entries = {"format": LINEAR_FORMAT, "format_version": LINEAR_FORMAT_VERSION, **asdict(self)}
+        version = CURVES_FORMAT_VERSION if self.has_curves else LINEAR_FORMAT_VERSION
+        entries = {"format": LINEAR_FORMAT, "format_version": version, **asdict(self)}
+        for term in entries["terms"]:
+            if term["curve"] is None:
+                del term["curve"]
         entries |= self.preparation.to_dict()
         if self.card is None:
             del entries["card"]
@@ -419,7 +504,7 @@ class LinearModel(ModelInputs):
             file.write(text + "\n")
 
 
-def _set(frozen: Term | LinearModel, **values: Any) -> None:
+def _set(frozen: Curve | Term | LinearModel, **values: Any) -> None:
     for name, value in values.items():
         object.__setattr__(frozen, name, value)
 
@@ -495,6 +580,12 @@ def model_of(fitted: Any) -> Any:
     return fitted.to_model() if hasattr(fitted, "to_model") and not isinstance(fitted, type) else fitted
 
 
+def refuse_curves(model: LinearModel, what: str) -> None:
+    """Raise DataError if a term is a curve; ``what`` is the operation that supports lines alone."""
+    if isinstance(model, LinearModel) and model.has_curves:
+        raise DataError(None, None, f"{what} supports linear models only; fit with `shape='linear'`")
+
+
 def as_linear_model(fitted: Any, reason: str) -> LinearModel:
     """Return a linear model, or that of a fitted ranker; ``reason`` completes the error message otherwise."""
     model = model_of(fitted)
@@ -559,9 +650,10 @@ def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
         raise DataError(source, None, reason)
     if not isinstance(content, dict) or content.get("format") != LINEAR_FORMAT:
         raise DataError(source, None, f'not a ranksieve model (no "format": "{LINEAR_FORMAT}")')
-    if content.get("format_version") != LINEAR_FORMAT_VERSION:
-        version = content.get("format_version")
-        reason = f"has model format version {version!r}; this ranksieve reads {LINEAR_FORMAT_VERSION}"
+    version = content.get("format_version")
+    if version not in (LINEAR_FORMAT_VERSION, CURVES_FORMAT_VERSION):
+        known = f"{LINEAR_FORMAT_VERSION} and {CURVES_FORMAT_VERSION}"
+        reason = f"has model format version {version!r}; this ranksieve reads {known}"
         raise DataError(source, None, reason)
     try:
         entries = msgspec.structs.asdict(convert_to(content, LinearModelFile))
@@ -569,7 +661,10 @@ def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
         missing, normalisation = entries.pop("missing") or KEEP_MISSING, entries.pop("normalisation")
         preparation = Preparation(missing, normalisation or NOT_NORMALISED)
         model = LinearModel(**entries, preparation=preparation)
-        check_entries(content, model.to_dict())
+        written = model.to_dict()
+        if written["format_version"] != version:
+            raise DataError(None, None, f"files with curves, and only these, have version {CURVES_FORMAT_VERSION}")
+        check_entries(content, written)
         _check(model)
     except RecursionError:
         raise DataError(source, None, "damaged model file (nested too deeply)") from None
@@ -582,6 +677,7 @@ def _check(model: LinearModel) -> None:
     _check_certificate(model.certificate)
     check_features(model, {(t.index, t.name in model.preparation.missing.indicators) for t in model.terms})
     if model.card is not None:
+        refuse_curves(model, "a card")
         model.card.check(dict(zip(model.names, model.weights.tolist(), strict=True)))
         if model.intercept or model.preparation.normalisation.learns:
             raise DataError(None, None, "a card has neither an intercept nor scales besides its units")

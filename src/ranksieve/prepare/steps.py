@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, IntArray
+from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.features import map_column_blocks
 from ranksieve.data.inputs import check_labels
@@ -44,7 +43,7 @@ class Steps:
         ]
         feature = np.repeat(np.arange(len(slots)), [len(one) for one in slots])
         slot = np.array([slot for one in slots for slot in one], dtype=np.int64)
-        return StepColumns(feature, slot, len(self.features))
+        return StepColumns(feature, slot, self.features)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -74,10 +73,6 @@ class Steps:
     def used(self, w: FloatArray) -> IntArray:
         """Features with a nonzero weight, ascending."""
         return self.columns.used(w)
-
-    def of_features(self, names: Sequence[str]) -> AnyArray:
-        """Mask of the columns of some features."""
-        return np.isin(np.array(self.features, dtype=object)[self.columns.feature], list(names))
 
 
 def learn_steps(data: Dataset, query_weight: FloatArray | None = None) -> Steps:

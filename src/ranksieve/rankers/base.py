@@ -480,7 +480,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             data = as_dataset(matrix, zeros, None, getattr(self, "feature_names_in_", None))
         if used is None or len(used):
             used_data = data if used is None else data.select_features(used)
-            check_finite(used_data, allow_missing=self.preparation_.fills)
+            check_finite(used_data, allow_missing=self.preparation_.accepts_missing)
         return data.X
 
     def _matrix_to_score(self, X: Any, used: IntArray | None) -> Matrix:

@@ -9,10 +9,11 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from ranksieve._types import FloatArray, PathLike
+from ranksieve._types import FloatArray, IntArray, PathLike
 from ranksieve.choice.candidates import find_candidates
 from ranksieve.choice.decide import RULES, Choice, choose, warn_if_metric_constant
 from ranksieve.choice.families import (
+    CURVE_FAMILIES,
     DEFAULT_FAMILIES,
     FAMILIES,
     PATH,
@@ -38,14 +39,17 @@ from ranksieve.choice.update import (
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
+from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, ParameterError, lookup, warn_caller
 from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import SquaredHinge
 from ranksieve.metrics import Profile, profile_for
-from ranksieve.model.linear import FittedRanker, LinearModel
+from ranksieve.model.linear import FittedRanker, LinearModel, refuse_curves
 from ranksieve.objective import make_objective
-from ranksieve.path import Progress, as_penalty
+from ranksieve.path import Progress, as_penalty, check_shape, column_limits
 from ranksieve.penalties import ElasticNet, SlopedPenalty
+from ranksieve.prepare import Preparation
+from ranksieve.prepare.steps import CURVES, SHAPES
 from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
 from ranksieve.rankers.parameters import (
     BoundedCount,
@@ -137,11 +141,15 @@ class SparseRanker(Ranker):
         warning; "indicator": the same mean, and a weight for a 0/1 indicator of missing values.
     device : "cpu" or "cuda"
         Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
+    shape : "linear" or "curves"
+        "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`, with the families
+        "l1" and "log". Limits, costs and signs are about features.
 
     Attributes
     ----------
     coef_, support_, objective_, gap_, n_iter_
-        The selected model; objective and gap of the problem that its weights solve.
+        The selected model; objective and gap of the problem that its weights solve. With curves ``coef_`` has
+        the weights of the steps, and ``support_`` the features in use.
     choice_ : Choice
         The selected candidate, its family, all candidates with their held-out metrics, and the confidence of
         the selection (``choice_.confidence``).
@@ -186,6 +194,7 @@ class SparseRanker(Ranker):
     pair_weighting: PairWeighting = "pairs"
     normalise: Normalise = "auto"
     device: Device = "cpu"
+    shape: Annotated[str, one_of(SHAPES)] = "linear"
 
     def fit(  # type: ignore[override]
         self,
@@ -228,23 +237,41 @@ class SparseRanker(Ranker):
 
     def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
         previous = options.pop("previous", None)
+        check_shape(self.shape, self.device)
+        if previous is not None:
+            if self.shape == CURVES:
+                raise ParameterError("previous", previous, "does not support curves; use `shape='linear'`")
+            refuse_curves(previous, "`previous`")
         task = super()._task(X, y, qid, **options)
         if previous is None:
             return task
         names = {**task.origin.fingerprints, "previous": model_digest(previous)}
         return replace(task, origin=replace(task.origin, fingerprints=names), previous=previous)
 
+    def _prepare(
+        self, source: Dataset, query_weight: FloatArray | None = None
+    ) -> tuple[Preparation, Dataset]:
+        if self.shape != CURVES:
+            return super()._prepare(source, query_weight)
+        preparation = Preparation.learn_curves(source, self.normalise, self.missing, query_weight)
+        return preparation, preparation.for_learning(source)
+
     def _fit(self, task: Task) -> Attributes:
         valid, previous = self._checked_valid(task), task.previous
         indicators = task.preparation.missing.indicators
         costs = stated_costs(self.feature_costs, task.source.feature_names, indicators)
-        budget = stated_budget(self, task.data.feature_names, indicators, costs)
+        names = task.data.feature_names if self.shape != CURVES else task.source.feature_names
+        budget = stated_budget(self, names, indicators, costs)
+        l1_weights, budget = column_limits(budget, self.l1_weights, task.preparation)
         folds = self._folds(task)
         profile = profile_for(self.profile, task.source if valid is None else valid)
         splits = [] if folds is None else [folds.fold_of_queries(one) for one in folds.splits]
-        held_out = HeldOut(task.preparation, self.metric, profile, task.source, splits, valid)
+        measured = [task.source, valid]
+        if self.shape == CURVES:
+            measured = [task.data, None if valid is None else task.preparation.for_learning(valid)]
+        held_out = HeldOut(task.preparation, self.metric, profile, measured[0], splits, measured[1])
         progress = ProgressCount(task.progress, len(self.families) + 1)
-        fits = self._family_task(task.data, task.query_weight, budget, folds, progress)
+        fits = self._family_task(task.data, names, task.query_weight, budget, l1_weights, folds, progress)
         choice = self._choose(fits, held_out, budget, previous)
         candidate, n_folds = choice.candidate, 0 if folds is None else len(folds.splits[0])
         fitted: Attributes = {
@@ -286,9 +313,11 @@ class SparseRanker(Ranker):
 
     def refit_on_sample(self, data: Dataset, tol: float) -> FloatArray:
         """Weights of the selected family at the selected point, fitted to other, prepared data."""
-        budget = stated_budget(self, data.feature_names, self.missing_.indicators, None)
+        names = self._names() if self.shape == CURVES else data.feature_names
+        budget = stated_budget(self, names, self.missing_.indicators, None)
+        l1_weights, budget = column_limits(budget, self.l1_weights, self.preparation_)
         family, candidate = self.choice_.family, self.choice_.candidate
-        fits = self._family_task(data, None, budget, None, ProgressCount(None, 1))
+        fits = self._family_task(data, names, None, budget, l1_weights, None, ProgressCount(None, 1))
         kind, size = family.label.partition(" ")[0], len(self.support_)
         alpha = candidate.strength / (REFIT_RIDGE_SHARE if kind == "refitted" else 1.0)  # of the path
         fits = replace(fits.without_limit(), alphas=np.array([alpha]), tol=tol)
@@ -302,11 +331,37 @@ class SparseRanker(Ranker):
 
     def _family_names(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
+        if self.shape == CURVES and self.families == DEFAULT_FAMILIES:
+            names = [name for name in names if name in CURVE_FAMILIES]
         for name in names:
             lookup(FAMILIES, name, "families")
+            if self.shape == CURVES and name not in CURVE_FAMILIES:
+                reason = f"has no curves; choose from {', '.join(CURVE_FAMILIES)}, or use `shape='linear'`"
+                raise ParameterError("families", name, reason)
         if not names:
             raise ParameterError("families", self.families, f"must name one or more of {', '.join(FAMILIES)}")
         return names
+
+    @property
+    def support_(self) -> IntArray:
+        """Features in use, ascending: columns with a nonzero weight, or with curves a nonzero step."""
+        steps = self.preparation_.steps
+        return super().support_ if steps is None else steps.used(self.coef_)
+
+    @property
+    def coef_names_(self) -> list[str]:
+        """Names of the weights: of features and indicators of missing values, or with curves of steps."""
+        steps = self.preparation_.steps
+        return super().coef_names_ if steps is None else list(steps.names)
+
+    def _names(self) -> Sequence[str]:
+        """Names of features, then of indicators of missing values."""
+        steps = self.preparation_.steps
+        return super().coef_names_ if steps is None else steps.features
+
+    def _linear_model(self) -> LinearModel:
+        steps = self.preparation_.steps
+        return super()._linear_model() if steps is None else LinearModel.of_curves(steps, self.coef_)
 
     def _loss(self) -> SquaredHinge:
         return SquaredHinge(pair_weighting=self.pair_weighting)
@@ -341,13 +396,14 @@ class SparseRanker(Ranker):
     def _family_task(
         self,
         data: Dataset,
+        names: tuple[str, ...],
         query_weight: FloatArray | None,
         budget: Budget,
+        l1_weights: FloatArray | None,
         folds: Folds | None,
         progress: ProgressCount,
     ) -> FamilyTask:
         objective = make_objective(data, self._loss(), query_weight) if folds is None else folds.objective
-        l1_weights = budget.l1_weights(self.l1_weights)
         penalty = as_penalty(self.penalty, l1_weights, self.l1_ratio, budget.signs)
         slopes = penalty.slopes(objective.n_features)
         never_up, never_down = np.isinf(slopes.up), np.isinf(slopes.down)
@@ -355,7 +411,7 @@ class SparseRanker(Ranker):
         limits = budget.without_costs().among(objective.varies & ~(never_up & never_down))
         limits = replace(limits, signs=signs if signs.any() else None)
         return FamilyTask(
-            objective, data.feature_names, penalty, limits, folds, self.n_alphas, self.alphas,
+            objective, names, penalty, limits, folds, self.n_alphas, self.alphas,
             self.min_ratio, self.tol, self.smoothing, progress,
         )  # fmt: skip
 
@@ -367,7 +423,10 @@ class SparseRanker(Ranker):
         if task.query_weight is not None:
             weight = np.concatenate([task.query_weight, np.ones(valid.n_queries)])
         objective = make_objective(both, self._loss(), weight)
-        problem = Problem(objective, candidate.penalty, usable=candidate.coef != 0)
+        usable, steps = candidate.coef != 0, task.preparation.steps
+        if steps is not None:
+            usable = np.isin(steps.columns.feature, steps.used(candidate.coef))
+        problem = Problem(objective, candidate.penalty, usable=usable)
         result = ProxNewton(self.tol).solve(problem, candidate.coef)
         return {
             "coef_": result.w,
@@ -382,18 +441,21 @@ class SparseRanker(Ranker):
         label, candidate = self.choice_.family.label, self.choice_.candidate
         if self.subset_ is not None:
             return {**self.subset_.certificate(), "family": label}
-        ridged, names = label.partition(" ")[0] in RIDGE_FAMILIES, self.coef_names_
+        ridged, names = label.partition(" ")[0] in RIDGE_FAMILIES, self._names()
         proof = {
             **super()._certificate(),
             "family": label,
             "ridge" if ridged else "alpha": candidate.strength,
         }
+        weights, steps = getattr(candidate.penalty, "weights", None), self.preparation_.steps
         columns = np.arange(len(names))
+        if steps is not None:
+            columns, first = np.unique(steps.columns.feature, return_index=True)
+            weights = None if weights is None else dict(zip(columns.tolist(), weights[first], strict=True))
         refitted = self._fit_parameters["refit_on"] == "all" and "valid" in self._origin.fingerprints
         if ridged or refitted or label.endswith(PREVIOUS_SUFFIX):
-            columns = np.flatnonzero(candidate.coef)
+            columns = np.flatnonzero(candidate.coef) if steps is None else steps.used(candidate.coef)
             proof["features"] = [names[j] for j in columns]
-        weights = getattr(candidate.penalty, "weights", None)
         if weights is not None:
             proof["weights"] = {names[j]: float(weights[j]) for j in columns if weights[j] != 1.0}
         return proof
@@ -404,8 +466,12 @@ class SparseRanker(Ranker):
         if certificate.get("family", "").partition(" ")[0] not in (PATH, "log", *RIDGE_FAMILIES):
             return None
         names, signs, weights = data.feature_names, None, None
+        columns = data.X.columns if isinstance(data.X, StepMatrix) else None
+        if columns is not None:
+            names = tuple(columns.features[j] for j in columns.feature)
         if isinstance(self.signs, Mapping):
             signs = np.array([float(self.signs.get(name, 0.0)) for name in names])
+            signs = signs if columns is None else np.where(columns.is_missing, 0.0, signs)
         if "weights" in certificate:
             weights = np.array([float(certificate["weights"].get(name, 1.0)) for name in names])
         if "ridge" in certificate:
@@ -421,7 +487,7 @@ class SparseRanker(Ranker):
         return plain_budget(self, super()._stated_parameters())
 
     def _metrics(self) -> dict[str, float]:
-        cost = cost_of(self.costs_, self.coef_names_, self.support_)
+        cost = cost_of(self.costs_, self._names(), self.support_)
         return {self.choice_.validation.title: self.choice_.confidence.mean, **cost}
 
 
