@@ -37,6 +37,7 @@ from ranksieve.prepare import (
     Preparation,
     Steps,
 )
+from ranksieve.prepare.steps import missing_name, step_name
 
 MAX_CARD_LEVELS = 99
 
@@ -387,6 +388,20 @@ class LinearModel(ModelInputs):
     def weights(self) -> FloatArray:
         """Weights of the features in use."""
         return np.array([term.weight for term in self.terms], dtype=np.float64)
+
+    @property
+    def weights_by_name(self) -> dict[str, float]:
+        """Weight of each column that the model is a sum of: of features, and of the steps of curves."""
+        weights: dict[str, float] = {}
+        for term in self.terms:
+            if (curve := term.curve) is None:
+                weights[term.name] = term.weight
+                continue
+            for threshold, step in zip(curve.thresholds, curve.steps.tolist(), strict=True):
+                weights[step_name(term.name, threshold)] = term.weight * step
+            if curve.missing:
+                weights[missing_name(term.name)] = term.weight * curve.missing
+        return weights
 
     @property
     def coef(self) -> FloatArray:

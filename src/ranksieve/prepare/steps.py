@@ -52,8 +52,8 @@ class Steps:
             name
             for feature, thresholds, missing in zip(self.features, self.thresholds, self.missing, strict=True)
             for name in (
-                *(f"{feature} ≥ {threshold!r}" for threshold in thresholds),
-                *([f"{feature} is missing"] if missing else []),
+                *(step_name(feature, threshold) for threshold in thresholds),
+                *([missing_name(feature)] if missing else []),
             )
         )
 
@@ -73,6 +73,16 @@ class Steps:
     def used(self, w: FloatArray) -> IntArray:
         """Features with a nonzero weight, ascending."""
         return self.columns.used(w)
+
+
+def step_name(feature: str, threshold: float) -> str:
+    """Name of the column 1[x ≥ threshold]."""
+    return f"{feature} ≥ {threshold!r}"
+
+
+def missing_name(feature: str) -> str:
+    """Name of the column 1[x is missing]."""
+    return f"{feature} is missing"
 
 
 def learn_steps(data: Dataset, query_weight: FloatArray | None = None) -> Steps:

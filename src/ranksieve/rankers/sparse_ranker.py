@@ -331,7 +331,7 @@ class SparseRanker(Ranker):
 
     def _family_names(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
-        if self.shape == CURVES and self.families == DEFAULT_FAMILIES:
+        if self.shape == CURVES and tuple(names) == DEFAULT_FAMILIES:
             names = [name for name in names if name in CURVE_FAMILIES]
         for name in names:
             lookup(FAMILIES, name, "families")
@@ -451,7 +451,9 @@ class SparseRanker(Ranker):
         columns = np.arange(len(names))
         if steps is not None:
             columns, first = np.unique(steps.columns.feature, return_index=True)
-            weights = None if weights is None else dict(zip(columns.tolist(), weights[first], strict=True))
+            of_feature = np.ones(len(names))
+            of_feature[columns] = 1.0 if weights is None else weights[first]
+            weights = None if weights is None else of_feature
         refitted = self._fit_parameters["refit_on"] == "all" and "valid" in self._origin.fingerprints
         if ridged or refitted or label.endswith(PREVIOUS_SUFFIX):
             columns = np.flatnonzero(candidate.coef) if steps is None else steps.used(candidate.coef)

@@ -25,6 +25,7 @@ from ranksieve.model.linear import LinearModel, model_from_dict, restore_infinit
 from ranksieve.path import Progress
 from ranksieve.penalties import PENALTIES
 from ranksieve.prepare import Preparation
+from ranksieve.prepare.steps import CURVES
 from ranksieve.rankers import LinearRanker
 from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.parameters import check_parameters
@@ -337,37 +338,49 @@ class Case:
         certificate, learner = self.model.certificate, learner_of(self.model)
         if isinstance(signs := getattr(learner, "signs", None), Mapping):
             learner.set_params(signs=named_signs(signs, self.data.feature_names))
-        data, weight = self.prepared_data(learner.normalise, learner.missing)
+        curves = getattr(learner, "shape", "linear") == CURVES
+        if self.model.has_curves and not curves:
+            raise NotChecked("the model has curves, but its parameters do not state `shape='curves'`")
+        data, weight = self.prepared_data(learner.normalise, learner.missing, curves)
         if learner.device_ != "cpu":
             data = round_like_gpu(data)
         with not_checked_if_damaged("the problem cannot be rebuilt"):
             if "features" in certificate:
-                data = data.select_features(columns_of(certificate["features"], data))
+                names = certificate["features"]
+                columns = data.X.columns.of(names) if curves else columns_of(names, data)
+                data = data.select_features(columns)
             w = self.weights_on(data)
             problem = learner.stated_problem(data, weight, certificate)
         return None if problem is None else recompute(problem, w)
 
     def weights_on(self, data: Dataset) -> FloatArray:
         """The model's weights, one for each column of prepared data."""
-        w = np.zeros(data.n_features)
-        w[columns_of(self.model.names, data)] = self.model.weights
+        w, weights = np.zeros(data.n_features), self.model.weights_by_name
+        w[columns_of(list(weights), data)] = list(weights.values())
+        shifted = [term.name for term in self.model.terms if term.curve and term.curve.levels[0]]
+        if shifted:
+            raise NotChecked(f"the curve of {shifted[0]} does not begin at 0")
         return w
 
-    def prepared_data(self, normalise: str, missing: str) -> tuple[Dataset, FloatArray]:
-        """Data of the fit, filled and normalised, and the query weights.
+    def prepared_data(
+        self, normalise: str, missing: str, curves: bool = False
+    ) -> tuple[Dataset, FloatArray]:
+        """Data of the fit, filled and normalised or cut into steps, and the query weights.
 
         A model contains the preparation of the features in use, which must equal the one learned from the
         data; that of the other features is learned again.
         """
         data, weight = drop_zero_weight(self.data, self.query_weight)
         stated = self.model.preparation
-        learned = Preparation.learn(data, normalise, missing, weight)
-        if difference := _difference(learned.of(self.model.names), stated):
+        learn = Preparation.learn_curves if curves else Preparation.learn
+        learned = learn(data, normalise, missing, weight)
+        part = Preparation() if curves else learned.of(self.model.names)
+        if difference := _difference(part, stated):
             raise NotChecked(difference)
         if self.model.parameters.get("refit_on") == "all" and "valid" in self.model.data:
             self.need("valid")
             data, weight = _with_valid(data, self.valid, weight)
-        return learned.updated(stated).for_learning(data), weight
+        return (learned if curves else learned.updated(stated)).for_learning(data), weight
 
     @property
     def chooses(self) -> bool:
@@ -405,7 +418,7 @@ class Case:
     @property
     def same_weights(self) -> bool:
         """Whether the new fit has the weights of the model, up to rounding."""
-        stated, new = (dict(zip(m.names, m.weights, strict=True)) for m in (self.model, self.refitted))
+        stated, new = self.model.weights_by_name, self.refitted.weights_by_name
         largest = max(map(abs, stated.values()), default=0.0)
         names = {*stated, *new}
         return all(abs(stated.get(n, 0.0) - new.get(n, 0.0)) <= WEIGHT_TOLERANCE * largest for n in names)

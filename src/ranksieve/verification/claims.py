@@ -27,7 +27,7 @@ from ranksieve.losses.squared_hinge import stated_loss
 from ranksieve.methods import ranker_classes
 from ranksieve.metrics.evaluate import evaluate_quietly
 from ranksieve.metrics.profiles import as_profile, as_ties
-from ranksieve.model.linear import LinearModel
+from ranksieve.model.linear import LinearModel, Term
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import ElasticNet
 from ranksieve.prepare.scaling import learn_normalisation
@@ -526,8 +526,14 @@ def _limits(model: LinearModel, data_names: Sequence[str]) -> Iterator[Finding]:
         yield not used, f"uses {', '.join(sorted(used))} of must_not" if used else "no feature of must_not"
     if "signs" in limits:
         signs = named_signs(limits["signs"], data_names)
-        wrong = [term.name for term in model.terms if term.weight * float(signs.get(term.name, 0)) < 0]
+        wrong = [term.name for term in model.terms if _has_sign(term, -float(signs.get(term.name, 0)))]
         yield not wrong, f"wrong signs: {', '.join(wrong)}" if wrong else "signs as required"
+
+
+def _has_sign(term: Term, sign: float) -> bool:
+    """Whether the weight, or a step of the curve, has this sign."""
+    slopes = term.weight if term.curve is None else term.weight * term.curve.steps
+    return bool(np.any(slopes * sign > 0))
 
 
 def _cost(model: LinearModel) -> float | None:
