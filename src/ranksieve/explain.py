@@ -35,7 +35,9 @@ def _logged_and_filled(model: LinearModel, data: Dataset) -> tuple[FloatArray, F
     An indicator of missing values is 0 or 1 in both.
     """
     matrix, columns = model.locate(data)
-    unscaled = replace(model, preparation=replace(model.preparation, normalisation=NOT_NORMALISED))
+    plain = tuple(replace(term, curve=None) for term in model.terms)
+    preparation = replace(model.preparation, normalisation=NOT_NORMALISED)
+    unscaled = replace(model, terms=plain, preparation=preparation)
     filled = unscaled.inputs(data)
     logged = np.array(dense_block(matrix, slice(None), columns), dtype=np.float64)
     is_indicator = np.isin(model.names, list(model.preparation.missing.indicators))
@@ -65,8 +67,9 @@ def model_to_explain(model: LinearModel | FittedRanker) -> LinearModel:
 class FeatureContribution:
     """Contribution of a feature to a score difference: ``contribution`` = weight · (value_a − value_b).
 
-    ``value_a`` is filled and normalised, ``logged_a`` is the value in the data, None if missing, and
-    ``filled_a`` is filled but not normalised; likewise for b.
+    ``value_a`` is filled and normalised, or the value of the curve, whose weight is 1.
+    ``logged_a`` is the value in the data, None if missing, and ``filled_a`` is filled but not normalised;
+    likewise for b.
     """
 
     feature: str
@@ -113,10 +116,10 @@ class PairExplanation:
 class QueryExplanation:
     """The documents of a query by descending score, with the contribution of each feature in use.
 
-    ``contributions`` (documents × features) is w_j·x_j, with x_j in ``values``, filled and normalised; the
-    sum of a row plus ``intercept`` is the score. ``logged`` has the values in the data, NaN if missing;
-    ``filled`` has them filled, but not normalised. ``rows`` are row numbers of the data. ``scaled``: the
-    model normalises features.
+    ``contributions`` (documents × features) is w_j·x_j, with x_j in ``values``, filled and normalised, or the
+    value of a curve; the sum of a row plus ``intercept`` is the score. ``logged`` has the values in the data,
+    NaN if missing; ``filled`` has them filled, but not normalised. ``rows`` are row numbers of the data.
+    ``scaled``: the model normalises features or has curves.
     """
 
     query: Any
@@ -193,7 +196,7 @@ def explain_query(model: LinearModel | FittedRanker, data: Dataset, qid: Hashabl
         plain_id(documents.qid[0]), tuple(names.document(row) for row in ranked), rows[order],
         documents.y[order], scores[order], tuple(model.names), values, values * model.weights,
         model.intercept, logged[order], filled[order], names.query_text(number),
-        texts if any(texts) else (), model.normalisation is not None,
+        texts if any(texts) else (), model.normalisation is not None or model.has_curves,
     )  # fmt: skip
 
 

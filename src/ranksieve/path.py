@@ -14,10 +14,11 @@ from ranksieve._util.files import to_plain
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.dataset import Dataset, QueryWeight, drop_zero_weight, query_weights
 from ranksieve.data.feature_matrix import PassCounter
+from ranksieve.data.parts import RemoteData
 from ranksieve.data.steps import StepColumns, features_in_use
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.gpu import check_device
-from ranksieve.gpu.matrix import on_device
+from ranksieve.gpu.matrix import DeviceMatrix, on_device
 from ranksieve.losses import Loss
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.penalties import L1, PENALTIES, SlopedPenalty
@@ -168,7 +169,7 @@ def sparse_path(
     if not tol > 0:
         raise ParameterError("tol", tol, "must be a number > 0")
     check_device(device)
-    check_shape(shape, device)
+    check_shape(shape, device, data)
     weight = query_weights(query_weight, data)
     data, remaining_weight = drop_zero_weight(data, weight)
     weight = None if weight is None else remaining_weight
@@ -232,11 +233,16 @@ def _prepare(
     return preparation, preparation.normalisation.for_learning(filled)
 
 
-def check_shape(shape: str, device: str = "cpu") -> None:
+def check_shape(shape: str, device: str, data: Dataset) -> None:
+    """Refuse unknown shapes, and curves of data that are not read by this process."""
     if shape not in SHAPES:
         raise ParameterError("shape", shape, f"must be one of {', '.join(SHAPES)}")
-    if shape == CURVES and device != "cpu":
-        raise ParameterError("device", device, "does not support curves; use `device='cpu'`")
+    if shape != CURVES:
+        return
+    if isinstance(data, RemoteData):
+        raise ParameterError("shape", shape, "does not support distributed data; use `shape='linear'`")
+    if device != "cpu" or isinstance(data.X, DeviceMatrix):
+        raise ParameterError("shape", shape, "is not supported on a GPU; use `device='cpu'`, or 'linear'")
 
 
 def column_limits(

@@ -33,6 +33,7 @@ from ranksieve.model.linear import (
     as_unit,
     check_levels,
     exact_weight,
+    refuse_curves,
 )
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.prepare import NOT_NORMALISED
@@ -305,6 +306,7 @@ def _check(model_or_ranker: Any, data: Any) -> LinearModel:
     model = as_linear_model(model_or_ranker, "so it has no weights to turn into points")
     if not isinstance(data, Dataset):
         raise ParameterError("data", data, "must be a Dataset; give Dataset(X, y, qid)")
+    refuse_curves(model, "a scorecard")
     if model.card is not None:
         raise ParameterError("model", model_or_ranker, "is a scorecard; use the model it was made from")
     if not model.weights.any():

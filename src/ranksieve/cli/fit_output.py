@@ -235,7 +235,7 @@ def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[t
 
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
     names = [term.name for term in ordered]
-    columns = {"feature": names, "weight": [f"{term.weight:+.5g}" for term in ordered]}
+    columns = {"feature": names, "weight": [_weight_text(term) for term in ordered]}
     if (costs := getattr(ranker, "costs_", None)) is not None:
         columns["cost"] = [f"{cost:g}" for cost in costs.columns(names, subset=True).of_each]
     if ranker.can("valid"):
@@ -243,6 +243,14 @@ def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[t
         frequency = dict(zip(choice.feature_names, choice.confidence.frequency.tolist(), strict=True))
         columns["selected"] = [percent_text(frequency[name]) for name in names]
     return list(columns), list(zip(*columns.values(), strict=True))
+
+
+def _weight_text(term: Any) -> str:
+    """The weight, or the number of steps of the curve and the range of its levels."""
+    if (curve := term.curve) is None:
+        return f"{term.weight:+.5g}"
+    n = len(curve.thresholds)
+    return f"{n} step{'' if n == 1 else 's'}, {min(curve.levels):+.3g} to {max(curve.levels):+.3g}"
 
 
 def _show_groups(ranker: Any) -> None:

@@ -40,7 +40,7 @@ class StepColumns:
 
     @property
     def is_missing(self) -> BoolArray:
-        return self.slot == MISSING
+        return np.asarray(self.slot == MISSING)
 
     def levels(self, w: FloatArray, used: IntArray) -> FloatArray:
         """Level of each of the ``used`` features (ascending) by code: the sum of the weights of its steps."""
@@ -55,7 +55,7 @@ class StepColumns:
 
     def variation(self, w: FloatArray) -> FloatArray:
         """Σ|w| over the columns of the same feature, one entry per column."""
-        return np.bincount(self.feature, np.abs(w), minlength=self.n_features)[self.feature]
+        return np.asarray(np.bincount(self.feature, np.abs(w))[self.feature])
 
     def used(self, w: FloatArray) -> IntArray:
         """Features with a nonzero weight, ascending."""

@@ -38,11 +38,15 @@ WINDOW_OPTIONS = NAME_OPTIONS | {"window"}
 
 
 def _plugin(make: Maker, rule: NameRule) -> Target:
-    return Target(make, NAME_OPTIONS | {"featureset", "sample", "store"}, True, feature_list, rule)
+    options = NAME_OPTIONS | {"featureset", "sample", "store"}
+    return Target(make, options, folder=True, check_featureset=feature_list, model_name=rule)
 
 
 def _hybrid(make: Maker, rule: NameRule) -> Target:
-    return Target(make, WINDOW_OPTIONS | {"featureset"}, True, sub_queries, rule, HYBRID_WINDOW)
+    return Target(
+        make, WINDOW_OPTIONS | {"featureset"}, folder=True, check_featureset=sub_queries, model_name=rule,
+        window=HYBRID_WINDOW,
+    )  # fmt: skip
 
 
 def _script(engine: str) -> Target:
@@ -70,8 +74,8 @@ EXPORTS: dict[str, Target] = {
     "vespa_global_phase": _vespa("global"),
     "ranklib": Target(ranklib, NAME_OPTIONS),
     "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}),
-    "json": Target(json_model, frozenset({"name"})),
-    "python": Target(python, NAME_OPTIONS),
+    "json": Target(json_model, frozenset({"name"}), curves=True),
+    "python": Target(python, NAME_OPTIONS, curves=True),
 }
 
 
@@ -133,11 +137,13 @@ def export_model(
 
 def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping[str, Any]) -> Product:
     """Make the files of an export in memory."""
-    from ranksieve.model.linear import as_linear_model
+    from ranksieve.model.linear import as_linear_model, refuse_curves
 
     entry = lookup(EXPORTS, target, "target")
-    chosen = entry.options(target, options)
-    return entry.make(as_linear_model(model, "so it has no weights to export"), chosen)
+    chosen, linear = entry.options(target, options), as_linear_model(model, "so it has no weights to export")
+    if not entry.curves:
+        refuse_curves(linear, f"export to {target}")
+    return entry.make(linear, chosen)
 
 
 def write_export(product: Product, target: str, path: str | os.PathLike[str]) -> Exported:

@@ -80,13 +80,15 @@ FILE_NAME = NameRule(
 class Target:
     """An export format: the function that makes it, the options it takes, whether it is a folder of files.
 
-    ``model_name`` is the rule for model names, ``window`` the default of that option, and
-    ``check_featureset`` refuses definitions of features that the engine would not accept.
+    ``curves``: whether it represents curves. ``model_name`` is the rule for model names, ``window`` the
+    default of that option, and ``check_featureset`` refuses definitions of features that the
+    engine would not accept.
     """
 
     make: Maker
     takes: frozenset[str]
     folder: bool = False
+    curves: bool = False
     check_featureset: Callable[[Any], Any] = lambda content: content
     model_name: NameRule = FILE_NAME
     window: int = 0

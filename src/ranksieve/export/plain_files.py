@@ -33,14 +33,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isnan
-
+$imports
 INTERCEPT = $intercept
 
 # name: (weight, centre, scale, value if it is missing; None: it is required)
 FEATURES: dict[str, tuple[float, float, float, float | None]] = {
 $features
 }
-$indicators
+$indicators$curves
 
 def score(features: Mapping[str, float]) -> float:
     """Return the score of a document from its feature values; higher is better."""
@@ -48,10 +48,10 @@ def score(features: Mapping[str, float]) -> float:
     for name, (weight, centre, scale, default) in FEATURES.items():
         value = features.get(name)
         if value is None or isnan(value):
-            if default is None:
+            if default is None$unless:
                 raise ValueError(f"feature {name!r} is missing")
             value = default
-$present        total += weight * ((value - centre) / scale)
+$present$look_up        total += weight * ((value - centre) / scale)
     return total + INTERCEPT
 
 
@@ -71,6 +71,19 @@ PRESENT = """\
 """
 
 
+CURVES = """
+# name: (thresholds, levels, level if it is missing); levels[k] is the level from thresholds[k - 1] on
+CURVES: dict[str, tuple[tuple[float, ...], tuple[float, ...], float]] = {{
+{curves}
+}}
+"""
+LOOK_UP = """\
+        if name in CURVES:
+            thresholds, levels, missing = CURVES[name]
+            value = missing if value is None or isnan(value) else levels[bisect_right(thresholds, value)]
+"""
+
+
 def python(model: LinearModel, options: Options) -> Product:
     """A module with ``score`` and ``rank``; scores are bit-identical to the model's."""
     model = prepare_for_export(model, "a Python function of one document", indicators=True)
@@ -80,6 +93,8 @@ def python(model: LinearModel, options: Options) -> Product:
     fills: list[float] | list[None] = fill_values(model) or [None] * len(model.terms)
     rows = zip(names, model.weights.tolist(), centre.tolist(), scale.tolist(), fills, strict=True)
     indicator_names = [name for name, term in zip(names, model.terms, strict=True) if term.name in indicators]
+    curves = {name: term.curve for name, term in zip(names, model.terms, strict=True) if term.curve}
+    tables = (f"    {name!r}: {(one.thresholds, one.levels, one.missing)!r}," for name, one in curves.items())
     text = MODULE.substitute(
         name=options.name,
         version=__version__,
@@ -87,6 +102,10 @@ def python(model: LinearModel, options: Options) -> Product:
         features="\n".join(f"    {name!r}: {tuple(numbers)!r}," for name, *numbers in rows),
         indicators=INDICATORS.format(names=indicator_names) if indicator_names else "",
         present=PRESENT if indicator_names else "",
+        imports="from bisect import bisect_right\n" if curves else "",
+        curves=CURVES.format(curves="\n".join(tables)) if curves else "",
+        unless=" and name not in CURVES" if curves else "",
+        look_up=LOOK_UP if curves else "",
     )
     return Product({f"{options.name}.py": text})
 

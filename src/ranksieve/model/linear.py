@@ -254,7 +254,7 @@ class Curve:
         """The curve that is 0 and rises by ``steps`` at the thresholds; steps of 0 are left out."""
         used = np.flatnonzero(steps)
         levels = np.concatenate([[0.0], np.cumsum(steps)[used]])
-        return cls(tuple(thresholds[k] for k in used), tuple(levels.tolist()), missing)
+        return cls(tuple(thresholds[k] for k in used.tolist()), tuple(levels.tolist()), missing)
 
     @property
     def steps(self) -> FloatArray:
@@ -678,7 +678,9 @@ def model_from_dict(content: Any, source: str | None = None) -> LinearModel:
         model = LinearModel(**entries, preparation=preparation)
         written = model.to_dict()
         if written["format_version"] != version:
-            raise DataError(None, None, f"files with curves, and only these, have version {CURVES_FORMAT_VERSION}")
+            raise DataError(
+                None, None, f"files with curves, and only these, have version {CURVES_FORMAT_VERSION}"
+            )
         check_entries(content, written)
         _check(model)
     except RecursionError:

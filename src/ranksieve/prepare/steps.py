@@ -11,9 +11,8 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.features import map_column_blocks
 from ranksieve.data.inputs import check_labels
-from ranksieve.data.parts import RemoteData
 from ranksieve.data.steps import MISSING, StepColumns, StepMatrix, codes_of
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError
 from ranksieve.prepare.missing import check_same_features
 
 N_THRESHOLDS = 32  # most thresholds of a feature, at most MAX_THRESHOLDS
@@ -90,8 +89,6 @@ def learn_steps(data: Dataset, query_weight: FloatArray | None = None) -> Steps:
 
     The weight of a row is its document weight × the ``query_weight`` of its query (default 1 each).
     """
-    if isinstance(data, RemoteData):
-        raise ParameterError("shape", CURVES, "does not support distributed data; use `shape='linear'`")
     check_finite(data, allow_missing=True)
     check_labels(data.y)
     weight = data.row_weights(query_weight)
@@ -108,7 +105,7 @@ def learn_steps(data: Dataset, query_weight: FloatArray | None = None) -> Steps:
 
 
 def _partly_missing(values: FloatArray) -> bool:
-    return 0 < np.count_nonzero(np.isnan(values)) < len(values)
+    return 0 < int(np.count_nonzero(np.isnan(values))) < len(values)
 
 
 def thresholds_of(values: FloatArray, weight: FloatArray, most: int | None = None) -> tuple[float, ...]:

@@ -11,6 +11,7 @@ from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.choice.decide import Choice
 from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset, QueryWeight
+from ranksieve.data.steps import StepColumns, features_in_use
 from ranksieve.path import Progress
 from ranksieve.rankers.base import ValidData
 from ranksieve.rankers.sparse_ranker import SparseRanker
@@ -36,6 +37,7 @@ class Frontier:
     n_features: IntArray
     costs: FloatArray | None
     optimal: BoolArray
+    columns: StepColumns | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -59,7 +61,8 @@ class Frontier:
             "optimal": bool(self.optimal[k]),
         }
         if self.optimal[k]:
-            point["features"] = [self.feature_names[j] for j in np.flatnonzero(self.coefs[k])]
+            (used,) = features_in_use(self.coefs[k : k + 1], self.columns)
+            point["features"] = [self.feature_names[j] for j in np.flatnonzero(used)]
         return point
 
 
@@ -92,7 +95,7 @@ def frontier_of(choice: Choice) -> Frontier:
     budget, validation, allowed = choice.budget, choice.validation, choice.allowed
     coefs, values = choice.coefs[allowed], choice.values[allowed]
     labels = [family.label for family in choice.families for _ in family.candidates]
-    mean, n_features = np.asarray(values.mean(axis=1)), np.count_nonzero(coefs, axis=1)
+    mean, n_features = np.asarray(values.mean(axis=1)), budget.counts(coefs)
     costs = None if budget.costs is None else budget.costs.of_models(coefs)
     return Frontier(
         metric=validation.metric,
@@ -104,6 +107,7 @@ def frontier_of(choice: Choice) -> Frontier:
         mean=mean,
         standard_error=standard_error(values),
         n_features=n_features,
+        columns=budget.columns,
         costs=costs,
         optimal=pareto_optimal(
             np.column_stack([-mean, n_features] if costs is None else [-mean, n_features, costs])

@@ -211,7 +211,7 @@ def plain_budget(ranker: Any, parameters: dict[str, Any]) -> dict[str, Any]:
         parameters["feature_costs"] = ranker.costs_.to_dict()
     signs = getattr(ranker, "signs", None)
     if signs is not None:
-        names = getattr(ranker, "_names", lambda: ranker.coef_names_)()
+        names = ranker.coef_names_
         pairs: Iterable[tuple[Any, Any]] = signs.items() if isinstance(signs, Mapping) else enumerate(signs)
         parameters["signs"] = {
             feature if isinstance(feature, str) else names[feature]: as_sign(sign, feature)

@@ -12,7 +12,7 @@ import numpy as np
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.inputs import numbered_names
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.model.linear import LinearModel, Term
+from ranksieve.model.linear import LinearModel, Term, refuse_curves
 from ranksieve.prepare import NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
 from ranksieve.rankers.base import StandardisedWarning
 
@@ -37,6 +37,7 @@ def to_model(estimator: Any) -> LinearModel:
     model = _ranker_model(ranker)
     if columns is None:
         return model
+    refuse_curves(model, "a pipeline with transformers")
     names = getattr(estimator, "feature_names_in_", None)
     return _compose(model, columns, numbered_names(columns.width) if names is None else names)
 

@@ -148,8 +148,8 @@ class SparseRanker(Ranker):
     Attributes
     ----------
     coef_, support_, objective_, gap_, n_iter_
-        The selected model; objective and gap of the problem that its weights solve. With curves ``coef_`` has
-        the weights of the steps, and ``support_`` the features in use.
+        The selected model; objective and gap of the problem that its weights solve. With curves ``support_``
+        has the features in use, and ``coef_`` the weights of the steps ``preparation_.steps.names``.
     choice_ : Choice
         The selected candidate, its family, all candidates with their held-out metrics, and the confidence of
         the selection (``choice_.confidence``).
@@ -237,7 +237,6 @@ class SparseRanker(Ranker):
 
     def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
         previous = options.pop("previous", None)
-        check_shape(self.shape, self.device)
         if previous is not None:
             if self.shape == CURVES:
                 raise ParameterError("previous", previous, "does not support curves; use `shape='linear'`")
@@ -253,6 +252,7 @@ class SparseRanker(Ranker):
     ) -> tuple[Preparation, Dataset]:
         if self.shape != CURVES:
             return super()._prepare(source, query_weight)
+        check_shape(self.shape, self.device, source)
         preparation = Preparation.learn_curves(source, self.normalise, self.missing, query_weight)
         return preparation, preparation.for_learning(source)
 
@@ -266,10 +266,11 @@ class SparseRanker(Ranker):
         folds = self._folds(task)
         profile = profile_for(self.profile, task.source if valid is None else valid)
         splits = [] if folds is None else [folds.fold_of_queries(one) for one in folds.splits]
-        measured = [task.source, valid]
-        if self.shape == CURVES:
-            measured = [task.data, None if valid is None else task.preparation.for_learning(valid)]
-        held_out = HeldOut(task.preparation, self.metric, profile, measured[0], splits, measured[1])
+        curves, ranked = self.shape == CURVES, valid
+        if curves and valid is not None:
+            ranked = task.preparation.for_learning(valid)
+        measured = task.data if curves else task.source
+        held_out = HeldOut(task.preparation, self.metric, profile, measured, splits, ranked)
         progress = ProgressCount(task.progress, len(self.families) + 1)
         fits = self._family_task(task.data, names, task.query_weight, budget, l1_weights, folds, progress)
         choice = self._choose(fits, held_out, budget, previous)
@@ -313,7 +314,7 @@ class SparseRanker(Ranker):
 
     def refit_on_sample(self, data: Dataset, tol: float) -> FloatArray:
         """Weights of the selected family at the selected point, fitted to other, prepared data."""
-        names = self._names() if self.shape == CURVES else data.feature_names
+        names = tuple(self.coef_names_) if self.shape == CURVES else data.feature_names
         budget = stated_budget(self, names, self.missing_.indicators, None)
         l1_weights, budget = column_limits(budget, self.l1_weights, self.preparation_)
         family, candidate = self.choice_.family, self.choice_.candidate
@@ -347,17 +348,6 @@ class SparseRanker(Ranker):
         """Features in use, ascending: columns with a nonzero weight, or with curves a nonzero step."""
         steps = self.preparation_.steps
         return super().support_ if steps is None else steps.used(self.coef_)
-
-    @property
-    def coef_names_(self) -> list[str]:
-        """Names of the weights: of features and indicators of missing values, or with curves of steps."""
-        steps = self.preparation_.steps
-        return super().coef_names_ if steps is None else list(steps.names)
-
-    def _names(self) -> Sequence[str]:
-        """Names of features, then of indicators of missing values."""
-        steps = self.preparation_.steps
-        return super().coef_names_ if steps is None else steps.features
 
     def _linear_model(self) -> LinearModel:
         steps = self.preparation_.steps
@@ -441,7 +431,7 @@ class SparseRanker(Ranker):
         label, candidate = self.choice_.family.label, self.choice_.candidate
         if self.subset_ is not None:
             return {**self.subset_.certificate(), "family": label}
-        ridged, names = label.partition(" ")[0] in RIDGE_FAMILIES, self._names()
+        ridged, names = label.partition(" ")[0] in RIDGE_FAMILIES, self.coef_names_
         proof = {
             **super()._certificate(),
             "family": label,
@@ -489,7 +479,7 @@ class SparseRanker(Ranker):
         return plain_budget(self, super()._stated_parameters())
 
     def _metrics(self) -> dict[str, float]:
-        cost = cost_of(self.costs_, self._names(), self.support_)
+        cost = cost_of(self.costs_, self.coef_names_, self.support_)
         return {self.choice_.validation.title: self.choice_.confidence.mean, **cost}
 
 

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.steps import features_in_use
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.path import Progress
 from ranksieve.rankers.sparse_ranker import SparseRanker
@@ -72,11 +73,13 @@ def selection_frequency(
             f"got {len(queries)}",
         )
     rng, prepared = np.random.default_rng(random_state), ranker.preparation_.for_learning(data)
-    counts = np.zeros(prepared.n_features)
+    steps = ranker.preparation_.steps
+    columns = None if steps is None else steps.columns
+    counts = np.zeros(prepared.n_features if columns is None else columns.n_features)
     for done in range(1, n_subsamples + 1):
         sample = np.sort(rng.choice(queries, max(1, int(share * len(queries))), replace=False))
         coef = ranker.refit_on_sample(prepared.select_queries(sample), tol=1e-4)  # enough to select features
-        counts += coef != 0
+        counts += features_in_use(coef[None], columns)[0]
         if progress is not None:
             progress(done, n_subsamples)
     return counts / n_subsamples

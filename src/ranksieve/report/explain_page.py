@@ -20,7 +20,7 @@ from ranksieve.explain import (
     WorstQuery,
     explain_query,
 )
-from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_model
+from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_model, refuse_curves
 from ranksieve.report.page import (
     metric_text,
     metric_title,
@@ -299,4 +299,5 @@ def _number(value: float | None) -> str:
 
 def explain_page(content: ExplainPage) -> str:
     """The HTML page."""
+    refuse_curves(content.model, "the page")
     return render_page("explain.html.j2", {"figures": {}}, content=content, version=__version__)

@@ -14,7 +14,7 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.files import atomic_write
 from ranksieve.choice.decide import BOOTSTRAP_SAMPLES, Choice
 from ranksieve.choice.families import RIDGE_FAMILIES, SIZE_FAMILIES
-from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
+from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights, refuse_curves
 from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
@@ -604,11 +604,14 @@ def build_content(ranker: Ranker, *, title: str = "Sparse ranker", **shown: Any)
     gains, texts = shown.pop("gains", None) or against_the_best(ranker), shown.get("query_texts")
     if gains is not None and texts:
         gains = replace(gains, texts=texts)
-    return FitContent(title, ranker.to_model().to_dict(), ranker, gains=gains, **shown)
+    model = ranker.to_model()
+    refuse_curves(model, "the page")
+    return FitContent(title, model.to_dict(), ranker, gains=gains, **shown)
 
 
 def content_of_model(model: LinearModel, **shown: Any) -> FitContent:
     """Content of the page of a model without a ranker, such as a scorecard; ``shown`` as above."""
+    refuse_curves(model, "the page")
     return FitContent(model=model.to_dict(), **shown)
 
 

@@ -362,9 +362,7 @@ class Case:
             raise NotChecked(f"the curve of {shifted[0]} does not begin at 0")
         return w
 
-    def prepared_data(
-        self, normalise: str, missing: str, curves: bool = False
-    ) -> tuple[Dataset, FloatArray]:
+    def prepared_data(self, normalise: str, missing: str, curves: bool = False) -> tuple[Dataset, FloatArray]:
         """Data of the fit, filled and normalised or cut into steps, and the query weights.
 
         A model contains the preparation of the features in use, which must equal the one learned from the
