@@ -1,9 +1,9 @@
-"""Measure the yardstick: ``python -m benchmarks.quality [--short] [--methods A;B] [--data A,B] [--again]``.
+"""Quality of rankers: ``python -m benchmarks.quality [--short] [--methods A;B] [--data A;B] [--again]``.
 
-Every method on every data set and split that benchmarks/results/quality does not contain yet, split by split,
-so an interrupted run has measured all methods on the same splits. ``--short``: the first five splits.
-``--again``: also what is contained, for the methods and data sets named. Then docs/quality.md and its figure
-are written.
+Fits every method on every data set and split that benchmarks/results/quality does not contain yet, split by
+split, so an interrupted run has measured all methods on the same splits. ``--short``: only the first five
+splits. ``--again``: measure again what is stored, for these methods and data sets. Then docs/quality.md and
+its figure are written.
 """
 
 from __future__ import annotations
@@ -76,11 +76,14 @@ def measure(name: str, data: str, number: int) -> tuple[str, Row | str]:
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks.quality", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="the first five splits")
-    parser.add_argument("--again", action="store_true", help="also what has been measured")
+    parser.add_argument("--short", action="store_true", help="only the first five splits")
+    parser.add_argument("--again", action="store_true", help="repeat stored measurements")
     for option, names in (("methods", list(FITS)), ("data", list(SOURCES))):
         parser.add_argument(
-            f"--{option}", type=lambda text: text.split(";"), default=names, help=f"of {'; '.join(names)}"
+            f"--{option}",
+            type=lambda text: text.split(";"),
+            default=names,
+            help=f"choose from: {'; '.join(names)}",
         )
     options = parser.parse_args(arguments)
     for option, names in (("methods", list(FITS)), ("data", list(SOURCES))):

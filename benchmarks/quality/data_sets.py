@@ -1,4 +1,4 @@
-"""The data sets of the yardstick, and their fixed random splits by query."""
+"""The data sets of the quality benchmark, and their fixed random splits by query."""
 
 from __future__ import annotations
 

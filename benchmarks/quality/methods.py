@@ -1,4 +1,4 @@
-"""The methods of the yardstick: each is fitted to training data and tuned on validation data."""
+"""The methods of the quality benchmark: each is fitted to training data and tuned on validation data."""
 
 from __future__ import annotations
 

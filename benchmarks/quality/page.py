@@ -15,7 +15,6 @@ from benchmarks.harness import HERE
 from benchmarks.quality.data_sets import N_SPLITS, SHARES, SOURCES
 from benchmarks.quality.methods import FITS, FLAGSHIP
 from benchmarks.quality.results import Rows, read_rows
-from ranksieve._types import FloatArray
 from ranksieve._util.files import atomic_write
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, holm
 
@@ -28,7 +27,8 @@ test; the splits never change), the mean NDCG@10 of the test queries is:
 
 """
 NOTES = """
-Every figure is a mean over splits, with the mean number of features in brackets. *Against {flagship}*: the
+Every figure is a mean over splits, with the mean number of features in brackets; for a method with fewer
+splits, the mean of {flagship} plus the mean difference on these splits. *Against {flagship}*: the
 method minus {flagship} without a budget on the same splits, averaged over the data sets, ± its standard
 error over splits; and on how many data sets it is significantly better / not significantly different /
 significantly worse (paired t-test with the correction of Nadeau and Bengio for overlapping splits, 5 %,
@@ -89,15 +89,15 @@ def table(tables: Mapping[str, Rows]) -> Iterator[str]:
     }
     corrected = holm(np.array([one.p for one in differences.values()]))
     significant = {key for key, p in zip(differences, corrected, strict=True) if p < SIGNIFICANCE_LEVEL}
-    yield f"| method | {' | '.join(SOURCES)} | mean | against {FLAGSHIP} | + / = / − |"
-    yield f"|---|{'---|' * len(SOURCES)}---|---|---|"
+    yield f"| method | splits | {' | '.join(SOURCES)} | mean | against {FLAGSHIP} | + / = / − |"
+    yield f"|---|---|{'---|' * len(SOURCES)}---|---|---|"
     for name, rows in tables.items():
-        means = {data: column(rows, data) for data in SOURCES}
-        cells = [f"{v.mean():.4f} ({n.mean():.1f})" if len(v) else "" for v, n in means.values()]
-        complete = all(len(v) for v, _ in means.values())
-        mean = f"{np.mean([v.mean() for v, _ in means.values()]):.4f}" if complete else ""
+        means = [level(rows, tables[FLAGSHIP], data) for data in SOURCES]
+        cells = [f"{one.value:.4f} ({one.n_features:.1f})" if one.splits else "" for one in means]
+        splits = min(one.splits for one in means)
+        mean = f"{np.mean([one.value for one in means]):.4f}" if splits else ""
         own = {key: one for key, one in differences.items() if key[0] == name}
-        yield f"| {name} | {' | '.join(cells)} | {mean} | {_summary(own, significant)} |"
+        yield f"| {name} | {splits} | {' | '.join(cells)} | {mean} | {_summary(own, significant)} |"
 
 
 def _summary(own: Mapping[tuple[str, str], Difference], significant: set[tuple[str, str]]) -> str:
@@ -109,12 +109,26 @@ def _summary(own: Mapping[tuple[str, str], Difference], significant: set[tuple[s
     return f"{mean:+.4f} ± {error:.4f} | {signs.count(1.0)} / {signs.count(0.0)} / {signs.count(-1.0)}"
 
 
-def column(rows: Rows, data: str) -> tuple[FloatArray, FloatArray]:
-    """Values and numbers of features of a method on a data set, by split."""
-    of_data = [rows[data, k] for k in range(N_SPLITS) if (data, k) in rows]
-    return np.array([row.value for row in of_data]), np.array(
-        [row.n_features for row in of_data], dtype=float
-    )
+class Level(NamedTuple):
+    """Mean metric and number of features of a method on a data set, and the number of splits."""
+
+    value: float
+    n_features: float
+    splits: int
+
+
+def level(rows: Rows, reference: Rows, data: str) -> Level:
+    """The reference's mean over all its splits plus the mean difference on the splits that both have.
+
+    So methods with fewer splits can be compared; with all splits it is the method's own mean.
+    """
+    both = [k for k in range(N_SPLITS) if (data, k) in rows and (data, k) in reference]
+    if not both:
+        return Level(np.nan, np.nan, 0)
+    of_all = np.mean([row.value for (name, _), row in reference.items() if name == data])
+    difference = np.mean([rows[data, k].value - reference[data, k].value for k in both])
+    n_features = np.mean([rows[data, k].n_features for k in both])
+    return Level(float(of_all + difference), float(n_features), len(both))
 
 
 def against(rows: Rows, others: Rows, data: str) -> Difference | None:
@@ -178,9 +192,9 @@ def _legend() -> Iterator[str]:
 def panel(tables: Mapping[str, Rows], data: str) -> str:
     points = []
     for name, rows in tables.items():
-        metric, used = column(rows, data)
-        if len(metric):
-            points.append((name, max(float(used.mean()), 1.0), float(metric.mean())))
+        mean = level(rows, tables[FLAGSHIP], data)
+        if mean.splits:
+            points.append((name, max(mean.n_features, 1.0), mean.value))
     most = max(features for _, features, _ in points)
     low, high = min(value for *_, value in points), max(value for *_, value in points)
     span = (high - low) or 1.0

@@ -1,4 +1,4 @@
-"""Results of the yardstick: one CSV file per method with one row per data set and split."""
+"""Results of the quality benchmark: one CSV file per method with one row per data set and split."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def file_of(method: str) -> Path:
 
 
 def read_rows(method: str) -> dict[tuple[str, int], Row]:
-    """The stored rows of a method; none if there is no file."""
+    """The stored rows of a method; empty if there is no file."""
     path = file_of(method)
     if not path.exists():
         return {}

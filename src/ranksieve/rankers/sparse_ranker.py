@@ -83,12 +83,12 @@ SELECTED_ON_TRAIN = (
 class SparseRanker(Ranker):
     """Sparse linear ranker, selected on held-out queries from several families of models.
 
-    The ℓ1 path minimises (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α, with a
-    relative duality gap of at most ``tol`` at each point. The other default families are the log penalty,
-    which shrinks large weights less, and forward selection with swaps, which does not shrink weights. All
-    models are evaluated on the same held-out queries: those of ``valid``, and those of the training data by
-    cross-validation. Values are averaged over neighbouring models, and the model with the best average within
-    the budget is selected.
+    The ℓ1 path minimises (1/Σω) Σ_{pairs} ω_ij max(0, 1 − ⟨w, x_i − x_j⟩)² + α Σ_j v_j|w_j| for a grid of α,
+    with ω_ij by ``pair_weighting``, with a relative duality gap of at most ``tol`` at each point. The other
+    default families are the log penalty, which shrinks large weights less, and forward selection with swaps,
+    which does not shrink weights. All models are evaluated on the same held-out queries: those of ``valid``,
+    and those of the training data by cross-validation. Values are averaged over neighbouring models, and the
+    model with the best average within the budget is selected.
 
     Parameters
     ----------
@@ -131,7 +131,8 @@ class SparseRanker(Ranker):
         Seed of the splits.
     pair_weighting : "pairs", "sqrt" or "queries"
         Weight of a query in the loss: with P pairs (the total weight of its pairs), each pair counts 1, 1/√P
-        or 1/P. "pairs" lets long lists dominate; with "queries" each query counts equally, as in the metric.
+        or 1/P. "pairs" lets long lists dominate; with "queries" each query counts equally, as in the metric,
+        but short lists are noisy. "sqrt" is best on average over real data sets (docs/quality.md).
     normalise : "auto", "none", "z", "within_z", "min_max", "query_min_max" or "query_z"
         Scaling of features, with statistics of the training data or within each query; part of the model.
         "auto": "none" if all features are in [0, 1] and their ranges differ at most by a factor of 1,000,
@@ -191,7 +192,7 @@ class SparseRanker(Ranker):
     tol: Positive = 1e-6
     cv: FoldCount = "auto"
     random_state: Seed = 0
-    pair_weighting: PairWeighting = "pairs"
+    pair_weighting: PairWeighting = "sqrt"
     normalise: Normalise = "auto"
     device: Device = "cpu"
     shape: Annotated[str, one_of(SHAPES)] = "linear"
