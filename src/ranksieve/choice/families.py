@@ -26,6 +26,7 @@ PATH = "l1"  # the family that others start from
 SIZE_FAMILIES = ("forward", "subset")  # families with one model for each number of features
 RIDGE_FAMILIES = (*SIZE_FAMILIES, "refitted")  # families without ℓ1
 REFIT_RIDGE_SHARE = 1e-3  # share of α: keeps a refit bounded when its features separate every pair
+KEPT_RATIO = 1e-2  # of the smallest to the largest α of a path over kept features
 SUBSET_WORK = 5_000_000  # nodes times documents in the search for one subset
 SUBSET_NODES = (20, 500)  # least and largest number of nodes
 FOLD_TOL = 1e-3  # relative duality gap of fits without a fold, which only measure held-out queries
@@ -281,6 +282,42 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
     return replace(path, label="log", candidates=candidates, validation=None)
 
 
+def kept_family(task: FamilyTask, path: Family) -> Family | None:
+    """Curves of the features that the log penalty keeps: a path over their steps alone, down to small α.
+
+    The features are those of the last log model within ``max_features``, and without each fold the same
+    number of those that the model without the fold keeps, by total variation. None without ``max_features``.
+    """
+    most, columns, penalty = task.budget.max_features, task.budget.columns, task.penalty
+    log = None if most is None or columns is None else log_family(task, path)
+    if most is None or columns is None or log is None or not isinstance(penalty, L1):
+        return None
+    within = np.flatnonzero((log.n_nonzero > 0) & (log.n_nonzero <= most))
+    if not len(within):
+        return None
+    last = log.candidates[within[-1]]
+    base = np.ones(len(columns)) if penalty.weights is None else penalty.weights
+
+    def only(w: FloatArray) -> L1:
+        variation = np.bincount(columns.feature, np.abs(w), minlength=columns.n_features)
+        largest = np.argsort(-variation, kind="stable")[: min(most, np.count_nonzero(variation))]
+        return replace(penalty, weights=np.where(np.isin(columns.feature, largest), base, np.inf))
+
+    kept = only(last.coef)
+    versions = None if last.fold_coefs is None else [only(w) for w in last.fold_coefs]
+    grid = last.strength * np.geomspace(1.0, KEPT_RATIO, task.n_alphas)
+    candidates, report = [], task.progress.next()
+    points = solve_path(task.objective, kept, grid, last.coef, task.tol)
+    for k, (result, alpha) in enumerate(zip(points, grid.tolist(), strict=True)):
+        fold_coefs = None
+        if task.folds is not None and versions is not None:
+            slopes = [one.scaled(alpha).slopes(len(base)) for one in versions]
+            fold_coefs = task.folds.minima(result.point, slopes)
+        candidates.append(Candidate.of(result, kept.scaled(alpha), fold_coefs))
+        report(k + 1, len(grid))
+    return Family("kept", candidates, task.window, columns=columns)
+
+
 def forward_family(task: FamilyTask, path: Family | None = None, label: str = "forward") -> Family | None:
     """Forward selection with swaps, one set for each number of features, fitted without ℓ1.
 
@@ -397,9 +434,10 @@ def _refit(task: FamilyTask, sets: list[IntArray], start: FloatArray, ridge: flo
 FAMILIES: dict[str, Callable[[FamilyTask, Family], Family | None]] = {
     PATH: lambda task, path: path,
     "log": log_family,
+    "kept": kept_family,
     "refitted": refitted_family,
     "forward": forward_family,
     "subset": subset_family,
 }
 DEFAULT_FAMILIES = (PATH, "log", "forward")
-CURVE_FAMILIES = (PATH, "log")
+CURVE_FAMILIES = (PATH, "log", "kept")

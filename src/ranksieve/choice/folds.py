@@ -15,7 +15,6 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
-from ranksieve.data.feature_matrix import StepFeatures
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.losses import SquaredHinge
 from ranksieve.losses.base import query_factors
@@ -26,7 +25,6 @@ from ranksieve.solvers.prox_newton import model_minimum, steepest, working_set_l
 SQUARED_HINGE = SquaredHinge()
 VIOLATION_TOL = 1e-2  # share of the initial violation of the optimality conditions that may remain
 MAX_FOLD_SWEEPS = 1000  # of coordinate descent
-MAX_STEP_SET = 128  # neighbouring steps are nearly the same, so a few of them do
 FOLD_WORKING_SET_SHARE = 0.6  # add features whose gradient without some fold reaches this share of the slope
 
 
@@ -164,7 +162,5 @@ class Folds:
         share = np.full((len(self), len(candidates)), np.inf)
         at_zero = (w[candidates] == 0) & (facing[:, candidates] > 0)
         np.divide(np.abs(gradients[:, candidates]), facing[:, candidates], out=share, where=at_zero)
-        steps = isinstance(self.objective.features, StepFeatures)
-        limit = MAX_STEP_SET if steps else working_set_limit(self.objective)
-        most = max(limit, 2 * int(np.count_nonzero(w)))
+        most = max(working_set_limit(self.objective), 2 * int(np.count_nonzero(w)))
         return steepest(candidates, share.max(axis=0, initial=0.0), most)

@@ -423,7 +423,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_names_(self) -> list[str]:
-        """Names of the features, then of the indicators of missing values: of the weights, unless of curves."""
+        """Names of features, then of indicators of missing values: those of the weights, unless of curves."""
         names = getattr(self, "feature_names_in_", numbered_names(self.n_features_in_))
         return [*(str(name) for name in names), *self.missing_.indicators]
 

@@ -144,7 +144,8 @@ class SparseRanker(Ranker):
         Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
     shape : "linear" or "curves"
         "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`, with the families
-        "l1" and "log". Limits, costs and signs are about features.
+        "l1", "log" and, with ``max_features``, "kept": curves of the features that the log penalty keeps.
+        Limits, costs and signs are about features. ``normalise`` and ``missing`` must be "auto".
 
     Attributes
     ----------
@@ -334,12 +335,14 @@ class SparseRanker(Ranker):
     def _family_names(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
         if self.shape == CURVES and tuple(names) == DEFAULT_FAMILIES:
-            names = [name for name in names if name in CURVE_FAMILIES]
+            names = list(CURVE_FAMILIES)
         for name in names:
             lookup(FAMILIES, name, "families")
             if self.shape == CURVES and name not in CURVE_FAMILIES:
                 reason = f"has no curves; choose from {', '.join(CURVE_FAMILIES)}, or use `shape='linear'`"
                 raise ParameterError("families", name, reason)
+            if self.shape != CURVES and name == "kept":
+                raise ParameterError("families", name, "is a family of curves; use `shape='curves'`")
         if not names:
             raise ParameterError("families", self.families, f"must name one or more of {', '.join(FAMILIES)}")
         return names
@@ -456,7 +459,7 @@ class SparseRanker(Ranker):
     def stated_problem(
         self, data: Dataset, query_weight: FloatArray | None, certificate: Mapping[str, Any]
     ) -> Problem | None:
-        if certificate.get("family", "").partition(" ")[0] not in (PATH, "log", *RIDGE_FAMILIES):
+        if certificate.get("family", "").partition(" ")[0] not in (*CURVE_FAMILIES, *RIDGE_FAMILIES):
             return None
         names, signs, weights = data.feature_names, None, None
         columns = data.X.columns if isinstance(data.X, StepMatrix) else None

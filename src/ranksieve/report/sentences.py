@@ -26,6 +26,7 @@ SELECTION_FREQUENCY = (
 FAMILY_TITLES = {
     "l1": "ℓ1",
     "log": "log penalty",
+    "kept": "curves of the features that the log penalty keeps",
     "forward": "forward selection",
     "refitted": "ℓ1, refitted without ℓ1",
     "subset": "best subset",

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve.data.feature_matrix import StepFeatures
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.objective import Objective, Point
 from ranksieve.penalties.base import Slopes, duality_gap
@@ -24,6 +25,7 @@ from ranksieve.solvers.base import (
 JOIN_SHARE = 0.8  # a feature joins the working set if its gradient reaches this fraction of its slope
 PREPARE_SHARE = 0.6  # from this fraction on, its values are copied, because it may join soon
 MIN_SET_LIMIT, MAX_SET_LIMIT = 256, 1000  # range of the size limit of working sets
+STEP_SET_LIMIT = 128  # of working sets of step columns
 MAX_SWEEPS = 1000  # of coordinate descent, per step
 MAX_STALLED_STEPS = 5  # stop after this many steps whose decrease is rounding noise
 
@@ -76,7 +78,12 @@ def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal:
 
 
 def working_set_limit(objective: Objective) -> int:
-    """Maximum size of a working set: an ℓ1 optimum needs at most one feature per document."""
+    """Maximum size of a working set: an ℓ1 optimum needs at most one feature per document.
+
+    Neighbouring steps of a curve are nearly the same, so a few of them suffice.
+    """
+    if isinstance(objective.features, StepFeatures):
+        return STEP_SET_LIMIT
     return int(np.clip(objective.loss.queries.n_rows, MIN_SET_LIMIT, MAX_SET_LIMIT))
 
 
