@@ -224,16 +224,18 @@ class ForwardSearches:
 
 
 def l1_family(
-    task: FamilyTask, label: str = PATH, grid: FloatArray | None = None, start: FloatArray | None = None
+    task: FamilyTask,
+    label: str = PATH,
+    grid: FloatArray | None = None,
+    start: FloatArray | Point | None = None,
 ) -> Family:
     """The path with its certificates; with ``grid`` and ``start``, its continuation."""
-    first: FloatArray | Point | None = start
     if grid is None:
-        first, grid = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)
+        start, grid = path_grid(task.objective, task.penalty, task.n_alphas, task.alphas, task.min_ratio)
     candidates: list[Candidate] = []
     converged: list[bool] = []
     points = solve_path(
-        task.objective, task.penalty, grid, first, task.tol, task.path_end, task.window // 2,
+        task.objective, task.penalty, grid, start, task.tol, task.path_end, task.window // 2,
         columns=task.budget.columns, progress=task.progress.next(),
     )  # fmt: skip
     for result, alpha in zip(points, grid.tolist(), strict=False):  # the path may end before its grid

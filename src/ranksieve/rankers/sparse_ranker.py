@@ -16,7 +16,6 @@ from ranksieve.choice.families import (
     CURVE_FAMILIES,
     DEFAULT_FAMILIES,
     FAMILIES,
-    PATH,
     REFIT_RIDGE_SHARE,
     RIDGE_FAMILIES,
     SIZE_FAMILIES,
