@@ -143,8 +143,8 @@ class SparseRanker(Ranker):
     device : "cpu" or "cuda"
         Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
     shape : "linear" or "curves"
-        "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`. Limits, costs and signs
-        are about features; ``families`` are "l1", "log" and, by default with ``max_features``, "kept";
+        "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`. Limits, costs and
+        signs are about features; ``families`` are "l1", "log" and, by default with ``max_features``, "kept";
         ``normalise`` and ``missing`` must be "auto".
 
     Attributes
