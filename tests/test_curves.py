@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ranksieve import (
     Dataset,
@@ -14,6 +15,7 @@ from ranksieve import (
     feature_importance,
     frontier,
     load_model,
+    make_ranking,
     make_scorecard,
     selection_frequency,
     sparse_path,
@@ -317,3 +319,36 @@ def test_data_on_disk_have_the_curves_of_data_in_memory(data, tmp_path):
     paths = [sparse_path(one, shape="curves", n_alphas=4, min_ratio=0.2) for one in (data, on_disk)]
     np.testing.assert_array_equal(paths[0].coefs, paths[1].coefs)
     assert isinstance(paths[1].preparation.apply(on_disk).X, StepMatrix)
+
+
+def test_auto_selects_curves_where_they_rank_held_out_queries_better():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (1200, 4))
+    y = (np.abs(X[:, 0]) + 0.2 * rng.normal(size=1200) < 0.6).astype(float)
+    bent, straight = (
+        Dataset(X, labels, np.repeat(np.arange(60), 20))
+        for labels in (y, (X[:, 1] + 0.5 * rng.normal(size=1200) > 1).astype(float))
+    )
+    for data, has_curves in ((bent, True), (straight, False)):
+        line, curves, auto = (SparseRanker(shape=shape).fit(data) for shape in ("linear", "curves", "auto"))
+        gain = curves.choice_.chosen_values - line.choice_.chosen_values
+        assert auto.curves_gain_[0] == pytest.approx(gain.mean())
+        assert (gain.mean() > stats.sem(gain)) == has_curves == auto.to_model().has_curves
+        chosen = curves if has_curves else line
+        np.testing.assert_array_equal(auto.predict(data), chosen.predict(data))
+        np.testing.assert_array_equal(auto.coef_, chosen.coef_)
+        assert line.curves_gain_ is curves.curves_gain_ is None
+        assert all(verdict.holds for verdict in verify(auto.to_model(), data).verdicts)
+
+
+def test_auto_fits_lines_alone_with_parameters_of_lines():
+    data = make_ranking(n_queries=20, n_features=5, n_informative=3, random_state=0)
+    assert SparseRanker(shape="auto", normalise="z").fit(data).curves_gain_ is None
+    assert SparseRanker(shape="auto", families=("forward",)).fit(data).curves_gain_ is None
+    assert SparseRanker(shape="auto").fit(data, previous=SparseRanker().fit(data)).curves_gain_ is None
+
+
+def test_the_progress_of_auto_is_that_of_one_fit():
+    data, shares = make_ranking(n_queries=20, n_features=5, n_informative=3, random_state=0), []
+    SparseRanker(shape="auto", cv=2).fit(data, progress=lambda done, total: shares.append(done / total))
+    assert 0 < shares[0] < 0.5 < shares[-1] <= max(shares) <= 1

@@ -131,6 +131,11 @@ class Choice:
         return family.candidates[k]
 
     @property
+    def chosen_values(self) -> FloatArray:
+        """Held-out metric of the chosen candidate, averaged over its neighbours, by query."""
+        return np.asarray(self.values[self.row])
+
+    @property
     def n_candidates(self) -> int:
         """Number of candidates of all families."""
         return sum(len(family) for family in self.families)

@@ -19,6 +19,7 @@ N_THRESHOLDS = 32  # most thresholds of a feature, at most MAX_THRESHOLDS
 SPREADING_ROUNDS = 4
 CURVES = "curves"
 SHAPES = ("linear", CURVES)
+AUTO = "auto"  # curves if they are better
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray, IntArray, PathLike
 from ranksieve.choice.candidates import find_candidates
-from ranksieve.choice.decide import RULES, Choice, choose, warn_if_metric_constant
+from ranksieve.choice.decide import RULES, Choice, choose, interval, warn_if_metric_constant
 from ranksieve.choice.families import (
     CURVE_FAMILIES,
     DEFAULT_FAMILIES,
@@ -25,7 +25,13 @@ from ranksieve.choice.families import (
     l1_family,
 )
 from ranksieve.choice.folds import Folds
-from ranksieve.choice.held_out import ENOUGH_QUERIES, HeldOut, number_of_folds, warn_of_shared_queries
+from ranksieve.choice.held_out import (
+    ENOUGH_QUERIES,
+    HeldOut,
+    number_of_folds,
+    standard_error,
+    warn_of_shared_queries,
+)
 from ranksieve.choice.update import (
     PREVIOUS_SUFFIX,
     Changes,
@@ -38,6 +44,7 @@ from ranksieve.choice.update import (
 from ranksieve.data.budget import Budget, Features, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
+from ranksieve.data.parts import RemoteData
 from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, ParameterError, lookup, warn_caller
 from ranksieve.gpu.matrix import on_device
@@ -48,7 +55,7 @@ from ranksieve.objective import make_objective
 from ranksieve.path import Progress, as_penalty, check_shape, column_limits
 from ranksieve.penalties import ElasticNet, SlopedPenalty
 from ranksieve.prepare import Preparation
-from ranksieve.prepare.steps import CURVES, SHAPES
+from ranksieve.prepare.steps import AUTO, CURVES, SHAPES
 from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
 from ranksieve.rankers.parameters import (
     BoundedCount,
@@ -142,10 +149,13 @@ class SparseRanker(Ranker):
         warning; "indicator": the same mean, and a weight for a 0/1 indicator of missing values.
     device : "cpu" or "cuda"
         Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
-    shape : "linear" or "curves"
+    shape : "linear", "curves" or "auto"
         "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`. Limits, costs and
         signs are about features; ``families`` are "l1", "log" and, by default with ``max_features``, "kept";
-        ``normalise`` and ``missing`` must be "auto".
+        ``normalise`` and ``missing`` must be "auto". "auto": fit both, and select curves if they are better
+        on the held-out queries by more than one standard error of the difference; lines alone with
+        ``previous``, on a GPU, on distributed data, and with values of ``families``, ``normalise`` or
+        ``missing`` that curves do not have.
 
     Attributes
     ----------
@@ -163,6 +173,9 @@ class SparseRanker(Ranker):
         Proof about the selected set of features, if it comes from the family "subset".
     changes_ : Changes or None
         Changes from the ``previous`` model to this one.
+    curves_gain_ : (mean, low, high) or None
+        With ``shape="auto"``, the held-out metric of curves minus that of lines with its 95 % confidence
+        interval over queries; None if only one of them was fitted.
     """
 
     choice_: Choice = field(init=False)
@@ -170,6 +183,7 @@ class SparseRanker(Ranker):
     costs_: FeatureCosts | None = field(init=False)
     subset_: SubsetResult | None = field(init=False)
     changes_: Changes | None = field(init=False)
+    curves_gain_: tuple[float, float, float] | None = field(init=False)
 
     max_features: Count | None = None
     metric: str = "ndcg@10"
@@ -196,7 +210,7 @@ class SparseRanker(Ranker):
     pair_weighting: PairWeighting = "sqrt"
     normalise: Normalise = "auto"
     device: Device = "cpu"
-    shape: Annotated[str, one_of(SHAPES)] = "linear"
+    shape: Annotated[str, one_of((*SHAPES, AUTO))] = "linear"
 
     def fit(  # type: ignore[override]
         self,
@@ -259,16 +273,42 @@ class SparseRanker(Ranker):
         return preparation, preparation.for_learning(source)
 
     def _fit(self, task: Task) -> Attributes:
-        valid, previous = self._checked_valid(task), task.previous
+        if self.shape != AUTO or not self._curves_possible(task):
+            return self._fit_shape(task)
+        first, second = _halves(task.progress)
+        line = self._fit_shape(replace(task, progress=first))
+        preparation = Preparation.learn_curves(task.source, self.normalise, self.missing, task.query_weight)
+        origin = replace(task.origin, preparation=preparation)
+        data = preparation.for_learning(task.source)
+        curves = self._fit_shape(replace(task, origin=origin, data=data, progress=second))
+        gain = curves["choice_"].chosen_values - line["choice_"].chosen_values
+        better = gain.mean() > standard_error(gain[None])[0]
+        return {**(origin.attributes | curves if better else line), "curves_gain_": interval(gain)}
+
+    def _curves_possible(self, task: Task) -> bool:
+        """Whether "auto" also fits curves: if data and parameters allow them."""
+        names = tuple(self._family_names(curves=False))
+        return (
+            task.previous is None
+            and self.device == "cpu"
+            and not isinstance(task.source, RemoteData)
+            and self.normalise in ("auto", "none")
+            and self.missing == "auto"
+            and (names == DEFAULT_FAMILIES or set(names) <= set(CURVE_FAMILIES))
+        )
+
+    def _fit_shape(self, task: Task) -> Attributes:
+        """Fit lines, or curves if the task has steps."""
+        valid, previous, curves = self._checked_valid(task), task.previous, task.preparation.steps is not None
         indicators = task.preparation.missing.indicators
         costs = stated_costs(self.feature_costs, task.source.feature_names, indicators)
-        names = task.data.feature_names if self.shape != CURVES else task.source.feature_names
+        names = task.source.feature_names if curves else task.data.feature_names
         budget = stated_budget(self, names, indicators, costs)
         l1_weights, budget = column_limits(budget, self.l1_weights, task.preparation)
         folds = self._folds(task)
         profile = profile_for(self.profile, task.source if valid is None else valid)
         splits = [] if folds is None else [folds.fold_of_queries(one) for one in folds.splits]
-        curves, ranked = self.shape == CURVES, valid
+        ranked = valid
         if curves and valid is not None:
             ranked = task.preparation.for_learning(valid)
         measured = task.data if curves else task.source
@@ -286,6 +326,7 @@ class SparseRanker(Ranker):
             "gap_": candidate.gap,
             "n_iter_": sum(one.n_iter for family in choice.families for one in family.candidates),
             "trace_": choice.family.trace,
+            "curves_gain_": None,
             "subset_": None
             if candidate.subset is None
             else replace(candidate.subset, max_cost=self.max_cost),
@@ -310,13 +351,14 @@ class SparseRanker(Ranker):
         start = None if previous is None else previous_features(previous, fits)
         if start is not None and (first := first_families(fits, held_out, budget, start)) is not None:
             return choose(first, budget, fits.names, row=0, **options)
-        families, beyond = find_candidates(fits, held_out, self._family_names(), budget)
+        names = self._family_names(curves=fits.budget.columns is not None)
+        families, beyond = find_candidates(fits, held_out, names, budget)
         warn_if_metric_constant(families)
         return choose(families, budget, fits.names, RULES[self.rule], beyond=beyond, **options)
 
     def refit_on_sample(self, data: Dataset, tol: float) -> FloatArray:
         """Weights of the selected family at the selected point, fitted to other, prepared data."""
-        names = tuple(self.coef_names_) if self.shape == CURVES else data.feature_names
+        names = data.feature_names if self.preparation_.steps is None else tuple(self.coef_names_)
         budget = stated_budget(self, names, self.missing_.indicators, None)
         l1_weights, budget = column_limits(budget, self.l1_weights, self.preparation_)
         family, candidate = self.choice_.family, self.choice_.candidate
@@ -332,13 +374,13 @@ class SparseRanker(Ranker):
             raise DataError(None, None, f"the {kind} family has no model for these data")
         return fitted.candidates[min(len(fitted), size) - 1 if kind in SIZE_FAMILIES else 0].coef
 
-    def _family_names(self) -> Sequence[str]:
+    def _family_names(self, curves: bool) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
-        if self.shape == CURVES and tuple(names) == DEFAULT_FAMILIES:
+        if curves and tuple(names) == DEFAULT_FAMILIES:
             names = [name for name in CURVE_FAMILIES if name != "kept" or self.max_features is not None]
         for name in names:
             lookup(FAMILIES, name, "families")
-            if self.shape == CURVES and name not in CURVE_FAMILIES:
+            if curves and name not in CURVE_FAMILIES:
                 reason = f"has no curves; choose from {', '.join(CURVE_FAMILIES)}, or use `shape='linear'`"
                 raise ParameterError("families", name, reason)
         if not names:
@@ -483,6 +525,17 @@ class SparseRanker(Ranker):
     def _metrics(self) -> dict[str, float]:
         cost = cost_of(self.costs_, self.coef_names_, self.support_)
         return {self.choice_.validation.title: self.choice_.confidence.mean, **cost}
+
+
+def _halves(progress: Progress | None) -> tuple[Progress | None, Progress | None]:
+    """Progress of two fits in a row as that of one."""
+    if progress is None:
+        return None, None
+    report = progress
+    return (
+        lambda done, total: report(done, 2 * total),
+        lambda done, total: report(total + done, 2 * total),
+    )
 
 
 def _changes(previous: LinearModel, model: LinearModel, task: Task, choice: Choice, n_folds: int) -> Changes:

@@ -25,7 +25,7 @@ from ranksieve.model.linear import LinearModel, model_from_dict, restore_infinit
 from ranksieve.path import Progress
 from ranksieve.penalties import PENALTIES
 from ranksieve.prepare import Preparation
-from ranksieve.prepare.steps import CURVES
+from ranksieve.prepare.steps import AUTO, CURVES
 from ranksieve.rankers import LinearRanker
 from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.parameters import check_parameters
@@ -338,9 +338,10 @@ class Case:
         certificate, learner = self.model.certificate, learner_of(self.model)
         if isinstance(signs := getattr(learner, "signs", None), Mapping):
             learner.set_params(signs=named_signs(signs, self.data.feature_names))
-        curves = getattr(learner, "shape", "linear") == CURVES
+        shape = getattr(learner, "shape", "linear")
+        curves = shape == CURVES or (shape == AUTO and self.model.has_curves)
         if self.model.has_curves and not curves:
-            raise NotChecked("the model has curves, but its parameters do not state `shape='curves'`")
+            raise NotChecked("the model has curves, but its parameters state `shape='linear'`")
         data, weight = self.prepared_data(learner.normalise, learner.missing, curves)
         if learner.device_ != "cpu":
             data = round_like_gpu(data)
