@@ -166,6 +166,8 @@ FLAGSHIP = "SparseRanker"
 FITS: dict[str, Fit] = {
     FLAGSHIP: flagship,
     **{f"{FLAGSHIP}, {k} features": partial(flagship, max_features=k) for k in BUDGETS},
+    f"{FLAGSHIP}, auto": partial(flagship, shape="auto"),
+    **{f"{FLAGSHIP}, auto, {k} features": partial(flagship, shape="auto", max_features=k) for k in BUDGETS},
     "BestSubset": partial(core, "bestsubset", 1),
     "FenchelRank": partial(core, "fenchelrank", 1),
     "FSMRank": partial(core, "fsmrank", 1),
