@@ -82,6 +82,16 @@ const DRAW = {
     const find = px => nearest(seen.map(point => ({...point, py: 0})), px, 0);
     return [group, px => { const hit = find(px); return hit && {...hit, py: seen[hit.k].py}; }, k => factsOf(trace, k)];
   },
+  steps(trace, x, y) {  // y[k] from x[k] to x[k + 1]: a line, or bars if it has a colour to fill them with
+    const edges = trace.x.map(x.at), tops = trace.y.map(y.at), points = tops.flatMap((top, k) => [[edges[k], top], [edges[k + 1], top]]);
+    const bars = tops.map((top, k) => `M${(edges[k] + 0.5).toFixed(2)} ${y.at(0).toFixed(2)}V${top.toFixed(2)}H${Math.max(edges[k + 1] - 0.5, edges[k] + 1).toFixed(2)}V${y.at(0).toFixed(2)}Z`);
+    const drawn = trace.fill ? svg("path", {class: "trace", d: bars.join(""), fill: trace.fill}) : svg("path", {class: "trace", d: pathOf(points), ...stroke(trace.line)});
+    const find = px => {
+      const k = tops.findIndex((_, j) => px >= edges[j] && px <= edges[j + 1]);
+      return k < 0 ? null : {px: trace.fill ? (edges[k] + edges[k + 1]) / 2 : px, py: tops[k], away: 0, k};
+    };
+    return [drawn, find, k => factsOf(trace, k)];
+  },
   cells(trace, x, y) {
     const group = svg("g", {class: "trace cells"}), paths = new Map();
     const wide = x.band - (x.band > 4 ? 1 : 0), high = y.band - (y.band > 4 ? 1 : 0);
@@ -143,10 +153,13 @@ function drawPanels(picture, {data, layout}, width, size, small) {
   const widest = WIDEST_SHARE * width, label = text => cut(text, widest, size - 1);
   const left = Math.max(...keys("y").flatMap(key => axes[key].ticks.map(([, text]) => widthOf(label(text), size - 1)))) + 2 * GAP
     + (keys("y").some(key => layout[key].title) ? size + GAP : 0);
-  for (const key of keys("x")) axes[key] = scaleOf(layout[key], of(key, "x"), left, width - RIGHT, Math.max(3, (width - left) / 80));
+  for (const key of keys("x")) {
+    const wide = width - RIGHT - left, [from, to] = (layout[key].domain ?? [0, 1]).map(share => left + share * wide);
+    axes[key] = {...scaleOf(layout[key], of(key, "x"), from, to, Math.max(3, (to - from) / 80)), from, to};
+  }
   const frame = {left, right: width - RIGHT, top, bottom: height - bottom, size, label};
   for (const key of keys("y")) drawY(picture, layout[key], axes[key], frame);
-  for (const key of keys("x")) drawX(picture, layout[key], axes, key, frame, data);
+  for (const key of keys("x")) drawX(picture, layout[key], axes, key, {...frame, left: axes[key].from, right: axes[key].to}, data);
   const marks = drawShapes(picture, layout.shapes ?? [], axes, frame), targets = [];
   for (const trace of data) {
     const x = axes[axisKey("x", trace.xaxis)], y = axes[axisKey("y", trace.yaxis)];

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ranksieve.choice.decide import Choice
+from ranksieve.prepare.steps import CURVES
 from ranksieve.report.page import (
     OPTIMAL_GAP,
     USELESS_GAP,
@@ -31,6 +32,9 @@ FAMILY_TITLES = {
     "refitted": "ℓ1, refitted without ℓ1",
     "subset": "best subset",
 }
+ABOUT_CURVES = (
+    "(This is about the levels of the curves, not about the choice of features or thresholds or the metric.)"
+)
 ABOUT_WEIGHTS = "(This is about the weights, not about the choice of features or the metric.)"
 
 
@@ -108,14 +112,18 @@ def _proof_of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -
     if "relative_gap" not in proof:
         return f"{_objective(proof)}, {certificate(None)}."
     limits = limit_clauses({name: parameters.get(name) for name in WEIGHT_LIMITS})
-    weights = f"other weights{f' of a model{that_clause(limits)}' if limits else ''}"
-    features, gap = _features(proof), proof["relative_gap"]
+    curves = parameters.get("shape") == CURVES
+    if curves:
+        limits = [text.replace("has weights", "has steps and", 1) for text in limits]
+    others = "other curves with steps at the same thresholds" if curves else "other weights"
+    others += f"{' and' if curves else ' of a model'}{that_clause(limits)}" if limits else ""
+    about, features, gap = ABOUT_CURVES if curves else ABOUT_WEIGHTS, _features(proof), proof["relative_gap"]
     if gap > USELESS_GAP:
-        bound = f"{features}{weights} may lower the training objective by up to {percent(gap)}"
-        return f"Not proven to be close to optimal: {bound}. {ABOUT_WEIGHTS} {_objective(proof)}."
+        bound = f"{features}{others} may lower the training objective by up to {percent(gap)}"
+        return f"Not proven to be close to optimal: {bound}. {about} {_objective(proof)}."
     most = "rounding error" if gap <= OPTIMAL_GAP else percent(gap)
-    bound = f"Proven: {features}no {weights} lower the training objective by more than {most}."
-    return f"{bound} {ABOUT_WEIGHTS} {_objective(proof)}."
+    bound = f"Proven: {features}no {others} lower the training objective by more than {most}."
+    return f"{bound} {about} {_objective(proof)}."
 
 
 def _features(proof: Mapping[str, Any]) -> str:
