@@ -198,7 +198,13 @@ def _show_query(query: QueryExplanation, top: int | None) -> None:
     constant = f" minus the constant {query.intercept:.4g}" if query.intercept else ""
     what = "level of the feature's curve" if query.curves else "weight times feature value"
     print_text(f"Each row adds up to the score{constant}. Contribution: {what}.")
-    more = "; next step of the curve" if query.curves else " → scaled" if query.scaled else ""
+    more = (
+        " (next threshold: change of the contribution)"
+        if query.curves
+        else " → scaled"
+        if query.scaled
+        else ""
+    )
     table(["rank", "document", *names], values, f"Values in the data{more}")
 
 

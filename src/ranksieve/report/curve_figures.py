@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,10 +16,14 @@ from ranksieve.model.linear import Curve, LinearModel
 from ranksieve.report.page import OTHER, PALETTE, Figure, axis, layout, marks, percent_text, plural, steps
 
 N_BINS = 24
+MAX_PLACES = 2000  # of a regular grid; values on a finer one count as continuous
+LEVEL_HOVER = "{text}: {y:+.3g}"
 TAIL = 0.01  # share of the values beyond each end of a picture, unless thresholds are there
 MARGIN = 0.08  # of the range of the thresholds
-LOG_RATIO = 300.0  # of the largest to the smallest value on a logarithmic axis
+LOG_RATIO = 30.0  # least ratio of the largest to the smallest value on a logarithmic axis
+SKEWED = 0.1  # the median is below this share of the range: a logarithmic axis, if values are positive
 MAIN, SIDE = [0.0, 0.74], [0.8, 1.0]  # shares of the width: the curve, the level of missing values
+WHOLE = [0.0, 1.0]
 CURVE, VALUES = [0.36, 1.0], [0.0, 0.26]  # shares of the height: the curve, the histogram
 
 
@@ -26,27 +31,28 @@ def value_texts(curve: Curve) -> list[str]:
     """Values of each level: "below 7.5", "from 7.5 to 7.9", "from 7.9"."""
     if not curve.thresholds:
         return ["any value"]
-    texts = [number(t) for t in curve.thresholds]
+    written = ([number(t, digits) for t in curve.thresholds] for digits in (5, 9, 17))
+    texts = next(texts for texts in written if len({*texts}) == len(texts))
     inner = [f"from {low} to {high}" for low, high in pairwise(texts)]
     return [f"below {texts[0]}", *inner, f"from {texts[-1]}"]
 
 
-def number(value: float) -> str:
-    """A value of a feature, with at most seven significant digits."""
-    return f"{value:.7g}".replace("-", "−")
+def number(value: float, digits: int = 5) -> str:
+    """A value of a feature; large numbers, which may be dates or ids, keep ten digits."""
+    return f"{value:.{max(digits, 10 if abs(value) >= 1e4 else 0)}g}".replace("-", "−")
 
 
 def level_text(level: float) -> str:
     """A level with its sign and three significant digits."""
-    return f"{level:+.3g}".replace("-", "−") if level else "0"
+    return f"{level:+#.3g}".rstrip(".").replace("-", "−") if level else "0"
 
 
 def direction(curve: Curve) -> str:
-    """Whether the curve rises, falls, or does both."""
+    """Whether the curve rises, falls, or does both (mixed)."""
     rises = curve.steps
     if not len(rises):
         return "only missing"
-    return "rising" if (rises >= 0).all() else "falling" if (rises <= 0).all() else "neither"
+    return "rising" if (rises >= 0).all() else "falling" if (rises <= 0).all() else "mixed"
 
 
 def by_range(curves: dict[str, Curve]) -> dict[str, Curve]:
@@ -60,7 +66,13 @@ CURVE_COLUMNS = ("range", "lowest", "highest", "steps", "direction")
 def curve_cells(curve: Curve) -> tuple[str, ...]:
     """Cells of ``CURVE_COLUMNS``; the lowest and highest levels are those of values, not of missing ones."""
     lowest, highest = level_text(min(curve.levels)), level_text(max(curve.levels))
-    return f"{curve.range:.3g}", lowest, highest, str(len(curve.thresholds)), direction(curve)
+    return (
+        level_text(curve.range).removeprefix("+"),
+        lowest,
+        highest,
+        str(len(curve.thresholds)),
+        direction(curve),
+    )
 
 
 @dataclass(frozen=True)
@@ -73,89 +85,97 @@ class CurvePicture:
     levels: list[tuple[str, str]]
 
 
-def curve_pictures(model: LinearModel, data: Dataset | None = None) -> list[CurvePicture]:
+def curve_pictures(
+    model: LinearModel, data: Dataset | None = None, colours: Mapping[str, str] | None = None
+) -> list[CurvePicture]:
     """One picture per curve by decreasing range, all with the same vertical scale.
 
     With data, the values of each feature are drawn as a histogram, and missing values with their share.
+    ``colours`` of the curves by feature; by default, all have the same.
     """
     curves = by_range(model.curves)
     levels = [level for curve in curves.values() for level in (*curve.levels, curve.missing)]
     ends = min(levels, default=0.0), max(levels, default=1.0)
     margin = 0.06 * (ends[1] - ends[0]) or 1.0
     scale = [ends[0] - margin, ends[1] + margin]
-    values = {} if data is None else _values(model, data)
-    return [_picture(name, curve, scale, values.get(name)) for name, curve in curves.items()]
+    values = {} if data is None else dict(_values(model, data))
+    shown = colours or {}
+    return [
+        _picture(name, curve, scale, values.get(name), shown.get(name, PALETTE[0]))
+        for name, curve in curves.items()
+    ]
 
 
-def _values(model: LinearModel, data: Dataset) -> dict[str, FloatArray]:
+def _values(model: LinearModel, data: Dataset) -> Iterator[tuple[str, FloatArray]]:
     matrix, columns = model.locate(data)
-    return {
-        name: np.asarray(dense_block(matrix, slice(None), columns[k : k + 1])[:, 0], dtype=np.float64)
-        for k, name in enumerate(model.names)
-    }
+    for k, name in enumerate(model.names):
+        yield name, np.asarray(dense_block(matrix, slice(None), columns[k : k + 1])[:, 0], dtype=np.float64)
 
 
-def _picture(name: str, curve: Curve, scale: list[float], values: FloatArray | None) -> CurvePicture:
+def _picture(
+    name: str, curve: Curve, scale: list[float], values: FloatArray | None, colour: str
+) -> CurvePicture:
     share = None if values is None else float(np.mean(np.isnan(values)))
-    has_missing = bool(share or curve.missing)
-    missing = f"missing{'' if share is None else f' ({_share(share)})'}"
+    has_missing, present = bool(share or curve.missing), _present(values)
     levels = list(zip(value_texts(curve), map(level_text, curve.levels), strict=True))
-    caption = (
-        f"{level_text(min(curve.levels))} to {level_text(max(curve.levels))}, {direction(curve)}, "
-        f"{plural(len(curve.thresholds), 'step')}"
-        if curve.thresholds
-        else "no step"
-    )
+    lowest, highest = level_text(min(curve.levels)), level_text(max(curve.levels))
+    n_steps = plural(len(curve.thresholds), "step")
+    caption = f"{lowest} to {highest}, {direction(curve)}, {n_steps}" if curve.thresholds else "no step"
     if has_missing:
         levels.append(("missing", level_text(curve.missing)))
-        caption += f"; {missing}: {level_text(curve.missing)}"
-    present = None if values is None else values[np.isfinite(values)]
-    figure = _figure(name, curve, scale, present, share, has_missing)
+        caption += f"; missing{'' if share is None else f' ({_share(share)})'} {level_text(curve.missing)}"
+    is_log = _is_log(curve, present)
+    ends = _ends(curve, present, is_log)
+    edges, texts = [ends[0], *curve.thresholds, ends[1]], [f"{name} {text}" for text in value_texts(curve)]
+    traces = [steps(edges, curve.levels, colour, text=texts, hover=LEVEL_HOVER)]
+    bottom = "y" if present is None else "y2"
+    ticks: dict[str, Any] = {"type": "log"} if is_log else {"tickformat": ".10g"}
+    axes = {
+        "xaxis": axis("", anchor=bottom, domain=MAIN if has_missing else WHOLE, showgrid=False, **ticks),
+        "yaxis": axis("level", domain=WHOLE if present is None else CURVE, zeroline=True, range=scale),
+    }
+    if present is not None:
+        traces.append(_bars(name, present, ends, is_log))
+        axes["yaxis2"] = axis("", domain=VALUES, rangemode="tozero", tickvals=[], ticktext=[])
+    if has_missing:
+        look: dict[str, Any] = {"xaxis": "x2", "hover": LEVEL_HOVER, "text": [f"{name} missing"]}
+        traces.append(marks([0], [curve.missing], "", colour, 9, **look))
+        words = "missing" if share is None else f"{_share(share)} missing"
+        only = {"tickvals": [0], "ticktext": [words], "range": [-1, 1]}
+        axes["xaxis2"] = axis("", anchor=bottom, domain=SIDE, showgrid=False, **only)
+    figure = {"data": traces, "layout": layout(180 if present is None else 230, **axes)}
     return CurvePicture(name, f"{caption}.", figure, levels)
 
 
-def _figure(
-    name: str,
-    curve: Curve,
-    scale: list[float],
-    present: FloatArray | None,
-    share: float | None,
-    missing: bool,
-) -> Figure:
-    """The curve, beneath it the values, and at the side what is missing."""
-    ends, histogram = _ends(curve, present), present is not None and len(present) > 0
-    level, side = "{text}: {y:+.3g}", {"xaxis": "x2"}
-    texts = [f"{name} {text}" for text in value_texts(curve)]
-    edges = [ends[0], *curve.thresholds, ends[1]]
-    traces = [steps(edges, curve.levels, PALETTE[0], text=texts, hover=level)]
-    is_log = ends[0] > 0 and ends[1] > LOG_RATIO * ends[0]
-    bottom = "y2" if histogram else "y"
-    axes: dict[str, Any] = {
-        "xaxis": axis("", anchor=bottom, domain=MAIN if missing else [0.0, 1.0], showgrid=False)
-        | ({"type": "log"} if is_log else {"tickformat": ".9g"}),
-        "yaxis": axis("level", domain=CURVE if histogram else [0.0, 1.0], zeroline=True, range=scale),
-    }
-    if present is not None and histogram:
-        traces.append(_bars(name, present, ends, is_log))
-        axes["yaxis2"] = axis("", domain=VALUES, rangemode="tozero", tickvals=[], ticktext=[])
-    if missing:
-        words = "missing" if share is None else f"{_share(share)} missing"
-        dot = marks([0], [curve.missing], "", PALETTE[1], 10, text=[f"{name} missing"], hover=level, **side)
-        traces.append(dot)
-        look = {"tickvals": [0], "ticktext": [words], "showgrid": False, "range": [-1, 1]}
-        axes["xaxis2"] = axis("", anchor=bottom, domain=SIDE, **look)
-    return {"data": traces, "layout": layout(230 if histogram else 180, **axes)}
+def _present(values: FloatArray | None) -> FloatArray | None:
+    """The finite values; None if there are none."""
+    present = None if values is None else values[np.isfinite(values)]
+    return None if present is None or len(present) == 0 else present
 
 
-def _ends(curve: Curve, present: FloatArray | None) -> tuple[float, float]:
-    """The values at which a picture begins and ends: those of all thresholds, and of most values."""
+def _is_log(curve: Curve, present: FloatArray | None) -> bool:
+    """Whether most positive values are much smaller than the largest; zeros count in the first bar."""
+    if present is None or present.min() < 0 or not curve.thresholds or curve.thresholds[0] <= 0:
+        return False
+    low, high = _inside(curve, present[present > 0])
+    return bool(high > LOG_RATIO * low and np.median(present) - low < SKEWED * (high - low))
+
+
+def _inside(curve: Curve, present: FloatArray | None) -> tuple[float, float]:
+    """The least and the largest of all thresholds and of most values."""
     inside = list(curve.thresholds)
     if present is not None and len(present):
         inside += np.quantile(present, [TAIL, 1.0 - TAIL], method="nearest").tolist()
-    low, high = (min(inside), max(inside)) if inside else (0.0, 1.0)
-    if low > 0 and high > LOG_RATIO * low:
+    return (min(inside), max(inside)) if inside else (0.0, 1.0)
+
+
+def _ends(curve: Curve, present: FloatArray | None, is_log: bool) -> tuple[float, float]:
+    """The values at which a picture begins and ends."""
+    if is_log and present is not None:
+        low, high = _inside(curve, present[present > 0])
         margin = (high / low) ** MARGIN
         return low / margin, high * margin
+    low, high = _inside(curve, present)
     margin = MARGIN * (high - low) or 0.1 * abs(high) or 1.0
     return low - margin, high + margin
 
@@ -163,20 +183,38 @@ def _ends(curve: Curve, present: FloatArray | None) -> tuple[float, float]:
 def _bars(name: str, present: FloatArray, ends: tuple[float, float], is_log: bool) -> Figure:
     """A histogram; values beyond the ends count in the first and the last bar."""
     distinct = np.unique(np.clip(present, *ends))
-    if len(distinct) <= N_BINS:
-        edges = np.array([ends[0], *(0.5 * (distinct[:-1] + distinct[1:])), ends[1]])
-        texts = [number(value) for value in distinct.tolist()]
+    spacing = None if is_log else _spacing(distinct)
+    if spacing is not None:
+        width = spacing * max(1.0, np.ceil((distinct[-1] - distinct[0]) / spacing / N_BINS))
+        n = int((distinct[-1] - distinct[0]) / width + 0.5) + 1
+        edges = distinct[0] - 0.5 * spacing + width * np.arange(n + 1)
     else:
         edges = (np.geomspace if is_log else np.linspace)(*ends, N_BINS + 1)
-        shown = [f"{edge:.4g}".replace("-", "−") for edge in edges.tolist()]
-        texts = [f"from {low} to {high}" for low, high in pairwise(shown)]
-    inner = np.searchsorted(edges[1:-1], present, side="right")
-    counts = np.bincount(inner, minlength=len(edges) - 1)
+    counts = np.bincount(np.searchsorted(edges[1:-1], present, side="right"), minlength=len(edges) - 1)
+    shown = [number(edge, 4) for edge in edges.tolist()]
+    texts = [f"from {low} to {high}" for low, high in pairwise(shown)]
+    if present.min() < edges[0]:
+        texts[0] = f"below {shown[1]}"
+    if present.max() > edges[-1]:
+        texts[-1] = f"from {shown[-2]}"
     words = [
         f"{name} {text}: {plural(count, 'value')} ({_share(count / len(present))})"
         for text, count in zip(texts, counts.tolist(), strict=True)
     ]
     return steps(edges.tolist(), counts.tolist(), OTHER, True, text=words, hover="{text}", yaxis="y2")
+
+
+def _spacing(distinct: FloatArray) -> float | None:
+    """The spacing of values on a regular grid, such as integers; None if they are not on one.
+
+    Bars that hold different numbers of grid points would look like a comb.
+    """
+    if len(distinct) < 2:
+        return 1.0
+    inner = distinct[1:-1] if len(distinct) > 4 else distinct  # the outer ones may be clipped
+    spacing = float(np.diff(inner).min())
+    places = (inner - inner[0]) / spacing
+    return spacing if np.abs(places - np.round(places)).max() < 1e-3 and places[-1] < MAX_PLACES else None
 
 
 def _share(share: float) -> str:

@@ -142,7 +142,7 @@ def model_sentences(model: LinearModel) -> list[str]:
 def value_text(logged: float | None, filled: float) -> str:
     """A value of the data, or "missing, filled with 3.1"."""
     if logged is not None and logged == logged:
-        return f"{logged:.4g}"
+        return f"{logged:.4g}" if abs(logged) < 1e4 else number(logged)
     return "missing" if filled != filled else f"missing, filled with {filled:.4g}"
 
 
@@ -201,8 +201,10 @@ def value_cells(query: QueryExplanation, document: int, features: Sequence[int])
     for j in features:
         logged = value_text(float(query.logged[document, j]), float(query.filled[document, j]))
         if query.next_thresholds is not None and query.next_changes is not None:
-            step = float(query.next_thresholds[document, j]), float(query.next_changes[document, j])
-            cells.append("; ".join(filter(None, [logged, next_step_text(step)])))
+            threshold, change = query.next_thresholds[document, j], query.next_changes[document, j]
+            cells.append(
+                logged if np.isnan(threshold) else f"{logged} ({number(threshold)}: {level_text(change)})"
+            )
         else:
             cells.append(f"{logged} → {query.values[document, j]:.3g}" if query.scaled else logged)
     return cells

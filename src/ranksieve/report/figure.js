@@ -84,7 +84,10 @@ const DRAW = {
   },
   steps(trace, x, y) {  // y[k] from x[k] to x[k + 1]: a line, or bars if it has a colour to fill them with
     const edges = trace.x.map(x.at), tops = trace.y.map(y.at), points = tops.flatMap((top, k) => [[edges[k], top], [edges[k + 1], top]]);
-    const bars = tops.map((top, k) => `M${(edges[k] + 0.5).toFixed(2)} ${y.at(0).toFixed(2)}V${top.toFixed(2)}H${Math.max(edges[k + 1] - 0.5, edges[k] + 1).toFixed(2)}V${y.at(0).toFixed(2)}Z`);
+    const bars = tops.map((top, k) => {
+      const wide = edges[k + 1] - edges[k], gap = Math.min(2, 0.08 * wide);
+      return `M${(edges[k] + gap).toFixed(2)} ${y.at(0).toFixed(2)}V${top.toFixed(2)}h${(wide - 2 * gap).toFixed(2)}V${y.at(0).toFixed(2)}Z`;
+    });
     const drawn = trace.fill ? svg("path", {class: "trace", d: bars.join(""), fill: trace.fill}) : svg("path", {class: "trace", d: pathOf(points), ...stroke(trace.line)});
     const find = px => {
       const k = tops.findIndex((_, j) => px >= edges[j] && px <= edges[j + 1]);
@@ -190,10 +193,12 @@ function drawX(picture, axis, axes, key, {left, right, size}, data) {
   const scale = axes[key], group = svg("g", {class: "xaxis"}), below = axes[axisKey("y", axis.anchor)].from;
   const panels = [...new Set(data.filter(t => axisKey("x", t.xaxis) === key).map(t => axisKey("y", t.yaxis)))].map(name => axes[name]);
   const every = scale.names ? Math.ceil((size - 2) / scale.band) : 1;
+  let labelled = null;
   scale.ticks.forEach(([value, text], k) => {
-    const x = scale.at(value);
+    const x = scale.at(value), half = widthOf(text, size - 1) / 2;
     if (axis.showgrid !== false) for (const {from, to} of panels) group.append(svg("path", {class: "grid", d: `M${x.toFixed(2)} ${from}V${to}`}));
-    if (k % every) return;
+    if (k % every || !scale.names && labelled && Math.abs(x - labelled.x) < half + labelled.half + GAP) return;
+    labelled = {x, half};
     const turned = {transform: `translate(${(x + size / 4).toFixed(2)} ${below + GAP}) rotate(-90)`, "text-anchor": "end", "font-size": size - 2};
     const flat = {x, y: below + size + GAP / 2, "text-anchor": "middle", "font-size": size - 1};
     const words = svg("text", scale.names ? turned : flat, scale.names ? cut(text, LONGEST_BELOW, size - 2) : text);

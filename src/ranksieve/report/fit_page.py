@@ -510,7 +510,8 @@ class FitContent:
     @cached_property
     def pictures(self) -> list[CurvePicture]:
         """One picture per curve."""
-        return curve_pictures(model_from_dict(self.model), self.train) if has_curves(self.model) else []
+        colours = feature_colours([term["name"] for term in self.terms])
+        return curve_pictures(model_from_dict(self.model), self.train, colours)
 
     @property
     def weight(self) -> str:

@@ -11,6 +11,7 @@ from ranksieve.report.page import (
     OPTIMAL_GAP,
     USELESS_GAP,
     certificate,
+    join_names,
     metric_sentence,
     metric_text,
     metric_title,
@@ -33,7 +34,7 @@ FAMILY_TITLES = {
     "subset": "best subset",
 }
 ABOUT_CURVES = (
-    "(This is about the levels of the curves, not about the choice of features or thresholds or the metric.)"
+    "(This is about the levels of the curves, not about the choice of features and thresholds, or the metric.)"
 )
 ABOUT_WEIGHTS = "(This is about the weights, not about the choice of features or the metric.)"
 
@@ -111,19 +112,35 @@ def _proof_of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -
     """A bound on how much other weights of the same features can lower the objective."""
     if "relative_gap" not in proof:
         return f"{_objective(proof)}, {certificate(None)}."
-    limits = limit_clauses({name: parameters.get(name) for name in WEIGHT_LIMITS})
-    curves = parameters.get("shape") == CURVES
-    if curves:
-        limits = [text.replace("has weights", "has steps and", 1) for text in limits]
-    others = "other curves with steps at the same thresholds" if curves else "other weights"
-    others += f"{' and' if curves else ' of a model'}{that_clause(limits)}" if limits else ""
-    about, features, gap = ABOUT_CURVES if curves else ABOUT_WEIGHTS, _features(proof), proof["relative_gap"]
+    curves, gap = parameters.get("shape") == CURVES, proof["relative_gap"]
+    others, about = (
+        (_other_curves(proof, parameters), ABOUT_CURVES)
+        if curves
+        else (_other_weights(parameters), ABOUT_WEIGHTS)
+    )
+    features = _features(proof)
     if gap > USELESS_GAP:
         bound = f"{features}{others} may lower the training objective by up to {percent(gap)}"
         return f"Not proven to be close to optimal: {bound}. {about} {_objective(proof)}."
     most = "rounding error" if gap <= OPTIMAL_GAP else percent(gap)
     bound = f"Proven: {features}no {others} lower the training objective by more than {most}."
     return f"{bound} {about} {_objective(proof)}."
+
+
+def _other_weights(parameters: Mapping[str, Any]) -> str:
+    """``other weights of a model that excludes f8``."""
+    limits = limit_clauses({name: parameters.get(name) for name in WEIGHT_LIMITS})
+    return f"other weights{f' of a model{that_clause(limits)}' if limits else ''}"
+
+
+def _other_curves(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """``other curves, with all steps of all features except f8,``; signs are those of the steps."""
+    excluded = [name for name, weight in proof.get("weights", {}).items() if str(weight) == "inf"]
+    signs = limit_clauses({"signs": parameters.get("signs")})
+    rising = [text.replace("has weights", "with steps of", 1) for text in signs]
+    which = "these features" if "features" in proof else "all features"
+    beyond = f" except {join_names(excluded)}" if excluded and "features" not in proof else ""
+    return f"other curves{''.join(f' {text}' for text in rising)}, over all steps of {which}{beyond},"
 
 
 def _features(proof: Mapping[str, Any]) -> str:
