@@ -1,5 +1,6 @@
 """Curves: step functions of features, their proofs, models, files and limits."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -129,7 +130,7 @@ def test_a_path_has_the_same_bits_for_one_thread_and_two():
 def test_thresholds_separate_neighbours_also_in_float32():
     rng = np.random.default_rng(4)
     values = np.unique(np.concatenate([rng.normal(size=200), 1.0 + 1e-8 * np.arange(40), [1e-40, 3e38]]))
-    for low, high in zip(values[:-1], values[1:], strict=True):
+    for low, high in itertools.pairwise(values):
         t = threshold_between(float(low), float(high))
         if np.float32(low) == np.float32(high):
             assert t is None

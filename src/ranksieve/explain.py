@@ -68,9 +68,9 @@ class FeatureContribution:
     """Contribution of a feature to a score difference: ``contribution`` = weight · (value_a − value_b).
 
     ``value_a`` is filled and normalised, or the level of the curve, whose weight is 1.
-    ``logged_a`` is the value in the data, None if missing, and ``filled_a`` is filled but not normalised.
-    ``next_a`` are the next threshold of the curve above the value and the change of the contribution from
-    there on, None if there is none; likewise for b.
+    ``logged_a`` is the value in the data, None if missing, and ``filled_a`` is filled but not normalised,
+    None if a curve has a level for missing values. ``next_a`` are the next threshold of the curve above the
+    value and the change of the contribution from there on, None if there is none; likewise for b.
     """
 
     feature: str
@@ -80,8 +80,8 @@ class FeatureContribution:
     contribution: float
     logged_a: float | None
     logged_b: float | None
-    filled_a: float
-    filled_b: float
+    filled_a: float | None
+    filled_b: float | None
     next_a: tuple[float, float] | None = None
     next_b: tuple[float, float] | None = None
 
@@ -182,7 +182,7 @@ def explain_pair(
     i, j = (int(np.flatnonzero(query.rows == row)[0]) for row in (row_a, row_b))
     values, filled = query.values[[i, j]], query.filled[[i, j]]
     contributions = model.weights * (values[0] - values[1])
-    columns = [model.weights, *values, contributions, *to_plain(query.logged[[i, j]]), *filled]
+    columns = [model.weights, *values, contributions, *to_plain(query.logged[[i, j]]), *to_plain(filled)]
     lists = (np.asarray(column).tolist() for column in columns)
     steps = [_steps_above(query, k) for k in (i, j)]
     parts = list(map(FeatureContribution, query.features, *lists, *steps))

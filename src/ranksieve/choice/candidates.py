@@ -24,6 +24,7 @@ from ranksieve.choice.held_out import HeldOut
 from ranksieve.data.budget import MIN_COST_SHARE, Budget
 from ranksieve.data.costs import ColumnCosts
 from ranksieve.errors import warn_caller
+from ranksieve.path import path_grid
 from ranksieve.penalties import L1
 
 EXTENSION_FACTOR = 10.0**0.5  # extend the grid of α by this factor if its best point is that close to its end
@@ -73,11 +74,11 @@ def _plain_families(
 
 def _extended_path(task: FamilyTask, held_out: HeldOut) -> Family:
     """The ℓ1 path, extended to smaller α while its best point is near its end."""
-    path = l1_family(task).with_validation(held_out)
+    path = _first_path(task, held_out)
     for _ in range(MAX_EXTENSIONS):
         if path.cut_off or task.alphas is not None or not _best_at_end(path):
             break
-        n_more = max(1, round(np.log(EXTENSION_FACTOR) / -np.log(task.min_ratio) * (task.n_alphas - 1)))
+        n_more = _points_per_extension(task)
         grid = path.strengths[-1] * np.geomspace(1.0, 1.0 / EXTENSION_FACTOR, n_more + 1)[1:]
         path = path.then(l1_family(task, grid=grid, start=path.coefs[-1]).with_validation(held_out))
     if not path.cut_off and int(np.argmax(validation_of(path).mean)) == len(path) - 1 > 0:
@@ -86,6 +87,29 @@ def _extended_path(task: FamilyTask, held_out: HeldOut) -> Family:
             f"{path.n_nonzero[-1]} features; try smaller `alphas`"
         )
     return path
+
+
+def _first_path(task: FamilyTask, held_out: HeldOut) -> Family:
+    """The ℓ1 path over the grid; of curves only until the best point is no longer near its end.
+
+    Small α give curves thousands of steps, which take most of the time.
+    """
+    if task.budget.columns is None or task.alphas is not None:
+        return l1_family(task).with_validation(held_out)
+    start, grid = path_grid(task.objective, task.penalty, task.n_alphas, None, task.min_ratio)
+    n_more = _points_per_extension(task)
+    path = l1_family(task, grid=grid[: 2 * n_more], start=start).with_validation(held_out)
+    for first in range(2 * n_more, len(grid), n_more):
+        if path.cut_off or (path.n_nonzero.any() and not _best_at_end(path)):
+            break
+        part = l1_family(task, grid=grid[first : first + n_more], start=path.coefs[-1])
+        path = path.then(part.with_validation(held_out))
+    return path
+
+
+def _points_per_extension(task: FamilyTask) -> int:
+    points = np.log(EXTENSION_FACTOR) / -np.log(task.min_ratio) * (task.n_alphas - 1)
+    return max(1, round(float(points)))
 
 
 def _best_at_end(path: Family) -> bool:

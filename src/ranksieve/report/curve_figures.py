@@ -15,7 +15,7 @@ from ranksieve.data.matrix import dense_block
 from ranksieve.model.linear import Curve, LinearModel
 from ranksieve.report.page import OTHER, PALETTE, Figure, axis, layout, marks, percent_text, plural, steps
 
-N_BINS = 24
+N_BINS, MAX_BINS = 24, 40  # bars of a histogram; the most if each is one value
 MAX_PLACES = 2000  # of a regular grid; values on a finer one count as continuous
 LEVEL_HOVER = "{text}: {y:+.3g}"
 TAIL = 0.01  # share of the values beyond each end of a picture, unless thresholds are there
@@ -125,8 +125,10 @@ def _picture(
         levels.append(("missing", level_text(curve.missing)))
         caption += f"; missing{'' if share is None else f' ({_share(share)})'} {level_text(curve.missing)}"
     is_log = _is_log(curve, present)
-    ends = _ends(curve, present, is_log)
-    edges, texts = [ends[0], *curve.thresholds, ends[1]], [f"{name} {text}" for text in value_texts(curve)]
+    inside = _inside(curve, present, is_log)
+    bins = None if present is None else _bins(present, inside, is_log)
+    low, high = _ends(inside if bins is None else (bins[0], bins[-1]), curve, is_log)
+    edges, texts = [low, *curve.thresholds, high], [f"{name} {text}" for text in value_texts(curve)]
     traces = [steps(edges, curve.levels, colour, text=texts, hover=LEVEL_HOVER)]
     bottom = "y" if present is None else "y2"
     ticks: dict[str, Any] = {"type": "log"} if is_log else {"tickformat": ".10g"}
@@ -134,8 +136,8 @@ def _picture(
         "xaxis": axis("", anchor=bottom, domain=MAIN if has_missing else WHOLE, showgrid=False, **ticks),
         "yaxis": axis("level", domain=WHOLE if present is None else CURVE, zeroline=True, range=scale),
     }
-    if present is not None:
-        traces.append(_bars(name, present, ends, is_log))
+    if present is not None and bins is not None:
+        traces.append(_bars(name, present, bins))
         axes["yaxis2"] = axis("", domain=VALUES, rangemode="tozero", tickvals=[], ticktext=[])
     if has_missing:
         look: dict[str, Any] = {"xaxis": "x2", "hover": LEVEL_HOVER, "text": [f"{name} missing"]}
@@ -154,54 +156,60 @@ def _present(values: FloatArray | None) -> FloatArray | None:
 
 
 def _is_log(curve: Curve, present: FloatArray | None) -> bool:
-    """Whether most positive values are much smaller than the largest; zeros count in the first bar."""
+    """Whether most values are much smaller than the largest, and none is negative."""
     if present is None or present.min() < 0 or not curve.thresholds or curve.thresholds[0] <= 0:
         return False
-    low, high = _inside(curve, present[present > 0])
+    low, high = _inside(curve, present, True)
     return bool(high > LOG_RATIO * low and np.median(present) - low < SKEWED * (high - low))
 
 
-def _inside(curve: Curve, present: FloatArray | None) -> tuple[float, float]:
-    """The least and the largest of all thresholds and of most values."""
+def _inside(curve: Curve, present: FloatArray | None, is_log: bool) -> tuple[float, float]:
+    """The least and the largest of all thresholds and of most values, on a logarithmic axis of positive ones."""
     inside = list(curve.thresholds)
-    if present is not None and len(present):
-        inside += np.quantile(present, [TAIL, 1.0 - TAIL], method="nearest").tolist()
+    if present is not None:
+        shown = present[present > 0] if is_log else present
+        inside += np.quantile(shown, [TAIL, 1.0 - TAIL], method="nearest").tolist()
     return (min(inside), max(inside)) if inside else (0.0, 1.0)
 
 
-def _ends(curve: Curve, present: FloatArray | None, is_log: bool) -> tuple[float, float]:
-    """The values at which a picture begins and ends."""
-    if is_log and present is not None:
-        low, high = _inside(curve, present[present > 0])
+def _ends(inside: tuple[float, float], curve: Curve, is_log: bool) -> tuple[float, float]:
+    """Where the picture of a curve begins and ends: its end levels can be seen."""
+    low, high = inside
+    if is_log:
         margin = (high / low) ** MARGIN
-        return low / margin, high * margin
-    low, high = _inside(curve, present)
+        return min(low, curve.thresholds[0] / margin), max(high, curve.thresholds[-1] * margin)
     margin = MARGIN * (high - low) or 0.1 * abs(high) or 1.0
-    return low - margin, high + margin
+    first, last = (curve.thresholds[0], curve.thresholds[-1]) if curve.thresholds else inside
+    return min(low, first - margin), max(high, last + margin)
 
 
-def _bars(name: str, present: FloatArray, ends: tuple[float, float], is_log: bool) -> Figure:
-    """A histogram; values beyond the ends count in the first and the last bar."""
-    distinct = np.unique(np.clip(present, *ends))
-    spacing = None if is_log else _spacing(distinct)
-    if spacing is not None:
-        width = spacing * max(1.0, np.ceil((distinct[-1] - distinct[0]) / spacing / N_BINS))
-        n = int((distinct[-1] - distinct[0]) / width + 0.5) + 1
-        edges = distinct[0] - 0.5 * spacing + width * np.arange(n + 1)
-    else:
-        edges = (np.geomspace if is_log else np.linspace)(*ends, N_BINS + 1)
-    counts = np.bincount(np.searchsorted(edges[1:-1], present, side="right"), minlength=len(edges) - 1)
-    shown = [number(edge, 4) for edge in edges.tolist()]
+def _bins(present: FloatArray, inside: tuple[float, float], is_log: bool) -> FloatArray:
+    """Edges of the bars of a histogram."""
+    low, high = inside
+    if is_log:
+        return np.geomspace(low, high * (1.0 + 1e-9), N_BINS + 1)
+    distinct = np.unique(np.clip(present, low, high))
+    if (spacing := _spacing(distinct)) is None:
+        return np.linspace(low, high, N_BINS + 1)
+    n_places = round((distinct[-1] - distinct[0]) / spacing) + 1
+    each = 1 if n_places <= MAX_BINS else -(-n_places // N_BINS)
+    return np.asarray(distinct[0] + spacing * (each * np.arange(-(-n_places // each) + 1) - 0.5))
+
+
+def _bars(name: str, present: FloatArray, bins: FloatArray) -> Figure:
+    """A histogram; values beyond its ends count in the first and the last bar."""
+    counts = np.bincount(np.searchsorted(bins[1:-1], present, side="right"), minlength=len(bins) - 1)
+    shown = [number(edge, 4) for edge in bins.tolist()]
     texts = [f"from {low} to {high}" for low, high in pairwise(shown)]
-    if present.min() < edges[0]:
+    if present.min() < bins[0]:
         texts[0] = f"below {shown[1]}"
-    if present.max() > edges[-1]:
+    if present.max() > bins[-1]:
         texts[-1] = f"from {shown[-2]}"
     words = [
         f"{name} {text}: {plural(count, 'value')} ({_share(count / len(present))})"
         for text, count in zip(texts, counts.tolist(), strict=True)
     ]
-    return steps(edges.tolist(), counts.tolist(), OTHER, True, text=words, hover="{text}", yaxis="y2")
+    return steps(bins.tolist(), counts.tolist(), OTHER, True, text=words, hover="{text}", yaxis="y2")
 
 
 def _spacing(distinct: FloatArray) -> float | None:
@@ -209,9 +217,9 @@ def _spacing(distinct: FloatArray) -> float | None:
 
     Bars that hold different numbers of grid points would look like a comb.
     """
-    if len(distinct) < 2:
-        return 1.0
     inner = distinct[1:-1] if len(distinct) > 4 else distinct  # the outer ones may be clipped
+    if len(inner) < 2:
+        return 1.0
     spacing = float(np.diff(inner).min())
     places = (inner - inner[0]) / spacing
     return spacing if np.abs(places - np.round(places)).max() < 1e-3 and places[-1] < MAX_PLACES else None

@@ -139,11 +139,11 @@ def model_sentences(model: LinearModel) -> list[str]:
     return sentences
 
 
-def value_text(logged: float | None, filled: float) -> str:
-    """A value of the data, or "missing, filled with 3.1"."""
+def value_text(logged: float | None, filled: float | None) -> str:
+    """A value of the data, or "missing, filled with 3.1"; "missing" if the model has a level for it."""
     if logged is not None and logged == logged:
         return f"{logged:.4g}" if abs(logged) < 1e4 else number(logged)
-    return "missing" if filled != filled else f"missing, filled with {filled:.4g}"
+    return "missing" if filled is None or filled != filled else f"missing, filled with {filled:.4g}"
 
 
 def next_step_text(step: tuple[float, float] | None) -> str:

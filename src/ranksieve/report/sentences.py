@@ -28,14 +28,12 @@ SELECTION_FREQUENCY = (
 FAMILY_TITLES = {
     "l1": "ℓ1",
     "log": "log penalty",
-    "kept": "curves of the features that the log penalty keeps",
+    "kept": "path over the features that the log penalty keeps",
     "forward": "forward selection",
     "refitted": "ℓ1, refitted without ℓ1",
     "subset": "best subset",
 }
-ABOUT_CURVES = (
-    "(This is about the levels of the curves, not about the choice of features and thresholds, or the metric.)"
-)
+ABOUT_CURVES = "(This is about the levels, not about the choice of features and thresholds or the metric.)"
 ABOUT_WEIGHTS = "(This is about the weights, not about the choice of features or the metric.)"
 
 
@@ -116,7 +114,7 @@ def _proof_of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -
     others, about = (
         (_other_curves(proof, parameters), ABOUT_CURVES)
         if curves
-        else (_other_weights(parameters), ABOUT_WEIGHTS)
+        else (_other_weights(proof, parameters), ABOUT_WEIGHTS)
     )
     features = _features(proof)
     if gap > USELESS_GAP:
@@ -127,20 +125,26 @@ def _proof_of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -
     return f"{bound} {about} {_objective(proof)}."
 
 
-def _other_weights(parameters: Mapping[str, Any]) -> str:
+def _other_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """``other weights of a model that excludes f8``."""
-    limits = limit_clauses({name: parameters.get(name) for name in WEIGHT_LIMITS})
-    return f"other weights{f' of a model{that_clause(limits)}' if limits else ''}"
+    limits = {name: parameters.get(name) for name in WEIGHT_LIMITS}
+    if proof.get("family", "").startswith("kept"):
+        limits["must_not"] = _excluded(proof)
+    clauses = limit_clauses(limits)
+    return f"other weights{f' of a model{that_clause(clauses)}' if clauses else ''}"
 
 
 def _other_curves(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """``other curves, with all steps of all features except f8,``; signs are those of the steps."""
-    excluded = [name for name, weight in proof.get("weights", {}).items() if str(weight) == "inf"]
-    signs = limit_clauses({"signs": parameters.get("signs")})
-    rising = [text.replace("has weights", "with steps of", 1) for text in signs]
-    which = "these features" if "features" in proof else "all features"
-    beyond = f" except {join_names(excluded)}" if excluded and "features" not in proof else ""
-    return f"other curves{''.join(f' {text}' for text in rising)}, over all steps of {which}{beyond},"
+    """``other curves, over all steps of all features except f8,``; signs are those of the steps."""
+    excluded, signs = _excluded(proof), limit_clauses({"signs": parameters.get("signs")})
+    limits = "".join(f" {text.replace('has weights', 'with steps of', 1)}" for text in signs)
+    which = f"all features{f' except {join_names(excluded)}' if excluded else ''}"
+    return f"other curves{limits}, over all steps of {'these features' if 'features' in proof else which},"
+
+
+def _excluded(proof: Mapping[str, Any]) -> list[str]:
+    """Features with an infinite penalty."""
+    return [name for name, weight in proof.get("weights", {}).items() if str(weight) == "inf"]
 
 
 def _features(proof: Mapping[str, Any]) -> str:
