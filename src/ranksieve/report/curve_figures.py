@@ -164,7 +164,7 @@ def _is_log(curve: Curve, present: FloatArray | None) -> bool:
 
 
 def _inside(curve: Curve, present: FloatArray | None, is_log: bool) -> tuple[float, float]:
-    """The least and the largest of all thresholds and of most values, on a logarithmic axis of positive ones."""
+    """The least and the largest of all thresholds and of most values (of positive ones if ``is_log``)."""
     inside = list(curve.thresholds)
     if present is not None:
         shown = present[present > 0] if is_log else present

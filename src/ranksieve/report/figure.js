@@ -197,7 +197,8 @@ function drawX(picture, axis, axes, key, {left, right, size}, data) {
   scale.ticks.forEach(([value, text], k) => {
     const x = scale.at(value), half = widthOf(text, size - 1) / 2;
     if (axis.showgrid !== false) for (const {from, to} of panels) group.append(svg("path", {class: "grid", d: `M${x.toFixed(2)} ${from}V${to}`}));
-    if (k % every || !scale.names && labelled && Math.abs(x - labelled.x) < half + labelled.half + GAP) return;
+    const crowded = labelled && Math.abs(x - labelled.x) < half + labelled.half + GAP || x + half > right + RIGHT;
+    if (k % every || !scale.names && crowded) return;
     labelled = {x, half};
     const turned = {transform: `translate(${(x + size / 4).toFixed(2)} ${below + GAP}) rotate(-90)`, "text-anchor": "end", "font-size": size - 2};
     const flat = {x, y: below + size + GAP / 2, "text-anchor": "middle", "font-size": size - 1};
