@@ -226,4 +226,5 @@ def _spacing(distinct: FloatArray) -> float | None:
 
 
 def _share(share: float) -> str:
-    return "< 1 %" if 0 < share < 0.005 else percent_text(share)
+    text = "< 1 %" if 0 < share < 0.005 else percent_text(share)
+    return text.replace(" ", "\u00a0")
