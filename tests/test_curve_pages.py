@@ -133,6 +133,16 @@ def test_pictures_of_any_values_can_be_drawn(values, is_log):
             assert sum(trace["y"]) == 400
 
 
+def test_data_on_disk_and_sparse_data_have_the_same_pictures(ranker, data, tmp_path):
+    from scipy.sparse import csr_matrix
+
+    on_disk = rs.io.convert_dataset(data, tmp_path / "folder")
+    sparse = rs.Dataset(csr_matrix(data.X), data.y, data.qid, data.feature_names)
+    pictures = curve_pictures(ranker.to_model(), data)
+    assert curve_pictures(ranker.to_model(), on_disk) == pictures
+    assert curve_pictures(ranker.to_model(), sparse) == pictures
+
+
 def test_bars_of_integers_hold_equally_many_integers():
     values = np.arange(1, 101).repeat(4).astype(float)
     model = LinearModel((Term("f1", 0, 1.0, Curve((50.5,), (0.0, 1.0))),), 1)
@@ -202,7 +212,7 @@ def test_a_query_shows_values_with_their_next_steps():
     json.dumps(query.to_dict(), allow_nan=False)
     assert model_sentences(MODEL) == [
         "The model uses 2 of 3 features. Score of a document: sum of the levels of 2 curves: "
-        "rating (range 1.42), price (range 0.25)."
+        "rating (range 1.42), price (range 0.250)."
     ]
 
 

@@ -77,7 +77,7 @@ class FitRequest:
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --set families=subset --max-features 5 -o model.json",
-    "ranksieve fit train.txt --shape curves --max-features 10 -o model.json --report page.html",
+    "ranksieve fit train.txt --shape curves --max-features 10 -o model.json",
     "ranksieve fit new.txt --from model.json -o new.json",
     "ranksieve fit log.parquet --document-weights click_weight -o model.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",

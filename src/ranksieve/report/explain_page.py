@@ -25,6 +25,7 @@ from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_mo
 from ranksieve.report.curve_figures import (
     CurvePicture,
     by_range,
+    curve_cells,
     curve_pictures,
     level_text,
     number,
@@ -123,7 +124,7 @@ def model_sentences(model: LinearModel) -> list[str]:
     uses = f"{name} uses {len(model.terms)} of {plural(model.n_features, 'feature')}"
     if model.has_curves:
         ranges = by_range(model.curves).items()
-        curves = ", ".join(f"{name} (range {curve.range:.3g})" for name, curve in ranges)
+        curves = ", ".join(f"{name} (range {curve_cells(curve)[0]})" for name, curve in ranges)
         return [f"{uses}. Score of a document: sum of the levels of {len(ranges)} curves: {curves}."]
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
     weights = ", ".join(f"{weight_text(term.weight)} · {term.name}" for term in ordered)
