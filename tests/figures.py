@@ -13,6 +13,7 @@ TRACES = {
     "scatter": {"x", "y", "mode", "line", "marker", "opacity", "text", "customdata", "error_y"},
     "band": {"x", "low", "high", "color"},
     "bar": {"x", "y", "marker", "gap"},
+    "steps": {"x", "y", "text", "line", "fill"},
     "cells": {"x", "rows", "values", "colours"},
     "net": {"theta", "r", "line", "marker", "fillcolor"},
 }

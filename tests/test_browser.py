@@ -50,6 +50,10 @@ def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
     for family in ("l1", "forward"):
         ranker = rs.SparseRanker(4, families=[family], cv=3, profile="standard").fit(data)
         write_report(build_content(ranker), folder / f"{family}.html")
+    X = np.where(np.arange(data.n_docs)[:, None] % 7 == 0, np.nan, data.X)
+    gaps = rs.Dataset(X, data.y, data.qid)
+    ranker = rs.SparseRanker(4, shape="curves", n_alphas=12, cv=3, profile="standard").fit(gaps)
+    write_report(build_content(ranker, train=gaps), folder / "curves.html")
     write_pages_of_long_names(data, folder)
     return {path.stem: path for path in folder.glob("*.html")}
 
@@ -131,7 +135,7 @@ def readings(explorer) -> dict[str, str]:
     return dict(zip(names, values, strict=True))
 
 
-@pytest.mark.parametrize("name", ["fit", "results"])
+@pytest.mark.parametrize("name", ["fit", "results", "curves"])
 @pytest.mark.parametrize(("size", "scheme"), VIEWS)
 def test_pages_draw_and_fit_the_screen(show, tmp_path, name, size, scheme):
     page = show(name, size, scheme)
@@ -157,7 +161,7 @@ def test_pages_draw_and_fit_the_screen(show, tmp_path, name, size, scheme):
     assert picture.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", ["l1", "forward", "results"])
+@pytest.mark.parametrize("name", ["l1", "forward", "results", "curves"])
 def test_slider_moves_by_value_and_by_keyboard(show, name):
     page = show(name)
     draw_all(page)
@@ -361,7 +365,24 @@ def test_tooltip_shows_the_point_under_the_pointer(show):
     assert page.locator(".tip").is_hidden()
 
 
-@pytest.mark.parametrize("name", ["subset", "frontier", "long", "explain"])
+def test_the_tooltip_of_a_curve_shows_the_values_and_the_level_under_the_pointer(show):
+    page = show("curves")
+    draw_all(page)
+    picture = page.locator("#curve-1 svg.main-svg")
+    picture.scroll_into_view_if_needed()
+    at, y, text, level = page.evaluate(
+        """(({axes, figure: {data: [curve]}}) => {
+            const k = curve.y.length - 2, middle = (curve.x[k] + curve.x[k + 1]) / 2;
+            return [axes.xaxis.at(middle), axes.yaxis.at(curve.y[k]), curve.text[k], curve.y[k]];
+        })(document.getElementById("curve-1"))"""
+    )
+    picture.hover(position={"x": at, "y": y})
+    shown = page.locator(".tip").inner_text().replace("−", "-")
+    assert shown.startswith(f"{text}: ")
+    assert float(shown.rpartition(": ")[2]) == pytest.approx(level, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["subset", "frontier", "long", "explain", "curves"])
 def test_long_names_fit_a_small_screen(show, name):
     page = show(name, "phone")
     draw_all(page)
@@ -383,4 +404,4 @@ def test_numbers_are_written_as_python_writes_them(show):
         text = page.evaluate("([value, spec]) => format(value, spec)", [value, spec])
         plain = text.replace("−", "-").replace(" %", "%")
         assert float(plain.rstrip("%")) == float(f"{value:{spec}}".rstrip("%")), (spec, text)
-    assert page.evaluate("filled('{name}: {data.1:.2f}', {name: '<b>', data: [0, 1 / 3]})") == "<b>: 0.33"
+    assert page.evaluate("fill('{name}: {data.1:.2f}', {name: '<b>', data: [0, 1 / 3]})") == "<b>: 0.33"

@@ -280,13 +280,9 @@ def test_json_and_python_represent_curves_and_other_targets_refuse_them(fitted, 
                 make_export(model, target, {})
 
 
-def test_scorecards_pages_and_previous_models_refuse_curves(fitted, data):
-    from ranksieve.report.fit_page import content_of_model
-
+def test_scorecards_and_previous_models_refuse_curves(fitted, data):
     with pytest.raises(DataError, match="linear models only"):
         make_scorecard(fitted, data)
-    with pytest.raises(DataError, match="linear models only"):
-        content_of_model(fitted.to_model())
     with pytest.raises(DataError, match="linear models only"):
         SparseRanker().fit(data, previous=fitted)
     line = SparseRanker(n_alphas=5, missing="zero").fit(data)

@@ -80,6 +80,7 @@ def test_a_pair_in_numbers():
     assert pair.to_dict()["parts"][0] == {
         "feature": "c", "weight": 2.0, "value_a": 2.0, "value_b": 0.0, "contribution": 4.0,
         "logged_a": 2.0, "logged_b": 0.0, "filled_a": 2.0, "filled_b": 0.0,
+        "next_a": None, "next_b": None,
     }  # fmt: skip
     assert (pair.rank_a, pair.rank_b, pair.scaled) == (1, 2, False)
     assert rs.explain_pair(linear([0.5, 9.0, 2.0], ["a", "b", "c"]), data, "B", "A", qid=7).difference == -3.0

@@ -78,6 +78,7 @@ def data_of(page: str) -> dict:
     """The data of the page's scripts, unpacked as in page.js."""
     match = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, flags=re.DOTALL)
     data = json.loads(match.group(1), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    data["lists"] = [numbers_of(one) if isinstance(one, str) else one for one in data["lists"]]
     explorers = [path for paths in data["explorers"].values() for path in paths]
     for figure in [*data["figures"].values(), *(path["figure"] for path in explorers)]:
         for trace in figure["data"]:

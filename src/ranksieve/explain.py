@@ -67,9 +67,10 @@ def model_to_explain(model: LinearModel | FittedRanker) -> LinearModel:
 class FeatureContribution:
     """Contribution of a feature to a score difference: ``contribution`` = weight · (value_a − value_b).
 
-    ``value_a`` is filled and normalised, or the value of the curve, whose weight is 1.
-    ``logged_a`` is the value in the data, None if missing, and ``filled_a`` is filled but not normalised;
-    None if a curve has a level for missing values; likewise for b.
+    ``value_a`` is filled and normalised, or the level of the curve, whose weight is 1.
+    ``logged_a`` is the value in the data, None if missing, and ``filled_a`` is filled but not normalised,
+    None if a curve has a level for missing values. ``next_a`` are the next threshold of the curve above the
+    value and the change of the contribution from there on, None if there is none; likewise for b.
     """
 
     feature: str
@@ -81,6 +82,8 @@ class FeatureContribution:
     logged_b: float | None
     filled_a: float | None
     filled_b: float | None
+    next_a: tuple[float, float] | None = None
+    next_b: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ class PairExplanation:
     ``difference`` is the correctly rounded sum (math.fsum) of the contributions c_j, each of which is rounded
     twice. So it is within 2ε·Σ_j|c_j| of the exact value, and the difference of two predicted scores, whose
     sums round at each of n terms, is within (n + 2)·ε·Σ_j(|w_j x_aj| + |w_j x_bj|) of it, ε = 2⁻⁵², unless a
-    product is below the smallest normal number. ``scaled``: the model normalises features.
+    product is below the smallest normal number. ``scaled``: the model normalises features; ``curves``: it has
+    curves.
     """
 
     query: Any
@@ -106,6 +110,7 @@ class PairExplanation:
     text_a: str = ""
     text_b: str = ""
     scaled: bool = False
+    curves: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -119,7 +124,9 @@ class QueryExplanation:
     ``contributions`` (documents × features) is w_j·x_j, with x_j in ``values``, filled and normalised, or the
     value of a curve; the sum of a row plus ``intercept`` is the score. ``logged`` has the values in the data,
     NaN if missing; ``filled`` has them filled, but not normalised. ``rows`` are row numbers of the data.
-    ``scaled``: the model normalises features or has curves.
+    ``scaled``: the model normalises features. For a model with curves, ``next_thresholds`` has the next
+    threshold above each value and ``next_changes`` the change of the contribution from there on, NaN if there
+    is none.
     """
 
     query: Any
@@ -136,6 +143,13 @@ class QueryExplanation:
     query_text: str = ""
     texts: tuple[str, ...] = field(default=())
     scaled: bool = False
+    next_thresholds: FloatArray | None = None
+    next_changes: FloatArray | None = None
+
+    @property
+    def curves(self) -> bool:
+        """Whether the model has curves."""
+        return self.next_thresholds is not None
 
     @property
     def ranks(self) -> IntArray:
@@ -169,16 +183,24 @@ def explain_pair(
     values, filled = query.values[[i, j]], query.filled[[i, j]]
     contributions = model.weights * (values[0] - values[1])
     columns = [model.weights, *values, contributions, *to_plain(query.logged[[i, j]]), *to_plain(filled)]
-    parts = list(
-        map(FeatureContribution, query.features, *(np.asarray(column).tolist() for column in columns))
-    )
+    lists = (np.asarray(column).tolist() for column in columns)
+    steps = [_steps_above(query, k) for k in (i, j)]
+    parts = list(map(FeatureContribution, query.features, *lists, *steps))
     scores, ranks, texts = query.scores.tolist(), query.ranks.tolist(), query.texts or [""] * len(query.rows)
     return PairExplanation(
         query.query, query.documents[i], query.documents[j], scores[i], scores[j],
         math.fsum(part.contribution for part in parts),
         tuple(sorted(parts, key=lambda part: -abs(part.contribution))),
-        ranks[i], ranks[j], query.query_text, texts[i], texts[j], query.scaled,
+        ranks[i], ranks[j], query.query_text, texts[i], texts[j], query.scaled, query.curves,
     )  # fmt: skip
+
+
+def _steps_above(query: QueryExplanation, document: int) -> list[tuple[float, float] | None]:
+    """The next threshold and change of each feature."""
+    if query.next_thresholds is None or query.next_changes is None:
+        return [None] * len(query.features)
+    steps = zip(query.next_thresholds[document].tolist(), query.next_changes[document].tolist(), strict=True)
+    return [None if math.isnan(step[0]) else step for step in steps]
 
 
 def explain_query(model: LinearModel | FittedRanker, data: Dataset, qid: Hashable) -> QueryExplanation:
@@ -192,12 +214,25 @@ def explain_query(model: LinearModel | FittedRanker, data: Dataset, qid: Hashabl
     values, ranked = inputs(model, documents)[order], rows[order].tolist()
     logged, filled = _logged_and_filled(model, documents)
     texts = tuple(names.document_text(row) for row in ranked)
+    thresholds, changes = _next_steps(model, logged[order])
     return QueryExplanation(
         plain_id(documents.qid[0]), tuple(names.document(row) for row in ranked), rows[order],
         documents.y[order], scores[order], tuple(model.names), values, values * model.weights,
         model.intercept, logged[order], filled[order], names.query_text(number),
-        texts if any(texts) else (), model.normalisation is not None or model.has_curves,
+        texts if any(texts) else (), model.normalisation is not None, thresholds, changes,
     )  # fmt: skip
+
+
+def _next_steps(model: LinearModel, logged: FloatArray) -> tuple[FloatArray | None, FloatArray | None]:
+    """Next thresholds and changes (documents × features) above the values; None without curves."""
+    if not model.has_curves:
+        return None, None
+    thresholds, changes = np.full(logged.shape, np.nan), np.full(logged.shape, np.nan)
+    curves = model.curves
+    for k, name in enumerate(model.names):
+        if (curve := curves.get(name)) is not None:
+            thresholds[:, k], changes[:, k] = curve.next_steps(logged[:, k])
+    return thresholds, changes
 
 
 def _row(data: Dataset, name: str, row: Any) -> int:

@@ -141,24 +141,30 @@ def _page(
     shown = options.query or [one.query for one in worst[:EXPLAINED_ON_PAGE]]
     explained = [rs.explain_query(model, data, query) for query in shown]
     measured = f"Over {data.n_queries} queries; {by.description}."
-    return explain_page(ExplainPage(f"Explanation of {name}", model, measured, drops, worst, explained))
+    title = f"Explanation of {name}"
+    return explain_page(ExplainPage(title, model, measured, drops, worst, explained, data))
 
 
 def _show_pair(pair: PairExplanation, top: int | None) -> None:
-    from ranksieve.report.explain_page import logged_values, pair_sentence, query_title
+    from ranksieve.report.explain_page import level_texts, logged_values, pair_sentence, query_title
 
     if pair.query_text:
         print_text(query_title(pair.query, pair.query_text))
     print_text(pair_sentence(pair, top or FEATURES_SHOWN))
-    scaled = [f"{pair.a}, scaled", f"{pair.b}, scaled"] if pair.scaled else []
-    rows = [
-        (
-            p.feature, *logged_values(p), *((p.value_a, p.value_b) if scaled else ()), p.weight,
-            f"{p.contribution:+.4g}",
-        )
-        for p in pair.parts[:top]
-    ]  # fmt: skip
-    table(["feature", str(pair.a), str(pair.b), *scaled, "weight", "contribution"], rows)
+    shown, documents = pair.parts[:top], [str(pair.a), str(pair.b)]
+    if pair.curves:
+        rows: list[Any] = [(p.feature, *level_texts(p), f"{p.contribution:+.4g}") for p in shown]
+        table(["feature", *documents, "contribution"], rows)
+    else:
+        scaled = [f"{name}, scaled" for name in documents] if pair.scaled else []
+        rows = [
+            (
+                p.feature, *logged_values(p), *((p.value_a, p.value_b) if scaled else ()), p.weight,
+                f"{p.contribution:+.4g}",
+            )
+            for p in shown
+        ]  # fmt: skip
+        table(["feature", *documents, *scaled, "weight", "contribution"], rows)
     contributions = (
         "The contribution adds" if len(pair.parts) == 1 else f"The {len(pair.parts)} contributions add"
     )
@@ -190,8 +196,16 @@ def _show_query(query: QueryExplanation, top: int | None) -> None:
     title = query_title(query.query, query.query_text)
     table(["rank", "document", *texts, "label", "score", *names, *others], added, title)
     constant = f" minus the constant {query.intercept:.4g}" if query.intercept else ""
-    print_text(f"Each row adds up to the score{constant}. Contribution: weight times feature value.")
-    table(["rank", "document", *names], values, "Values in the data" + (" → scaled" if query.scaled else ""))
+    what = "level of the feature's curve" if query.curves else "weight times feature value"
+    print_text(f"Each row adds up to the score{constant}. Contribution: {what}.")
+    more = (
+        " (next threshold: change of the contribution)"
+        if query.curves
+        else " → scaled"
+        if query.scaled
+        else ""
+    )
+    table(["rank", "document", *names], values, f"Values in the data{more}")
 
 
 def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ranksieve.rankers import Ranker
 
 SELECTION_PARAMETERS = ("max_features", "feature_costs", "max_cost", "metric", "profile")
+SHAPE_HELP = "Shape of a feature's part of the score: linear, or curves (step functions)."
 METHOD_HELP = 'Method; "ranksieve methods" lists them.'
 SET_HELP = 'Parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
 FROM_HELP = "Previous model: use its settings and keep its features unless others are significantly better."
@@ -41,6 +42,7 @@ class FitOptions(opt.RankerOptions, opt.FitData):
         opt.Text, opt.value("Data", "FILE", "Test data: used neither for fitting nor for selection.")
     ] = None
     method: Annotated[str, opt.value("Model", "NAME", METHOD_HELP)] = "sparseranker"
+    shape: Annotated[opt.Text, opt.value("Model", "SHAPE", SHAPE_HELP, "linear")] = None
     settings: Annotated[list[str] | None, opt.value("Model", "NAME=VALUE", SET_HELP, None, ["--set"])] = None
     previous_file: Annotated[opt.Text, opt.value("Model", "FILE", FROM_HELP, None, ["--from"])] = None
     stream: Annotated[
@@ -75,6 +77,7 @@ class FitRequest:
     "ranksieve fit train.parquet --set cv=10 -o model.json --report page.html",
     "ranksieve fit train.txt --costs ms.csv --max-cost 5 -o model.json",
     "ranksieve fit train.txt --set families=subset --max-features 5 -o model.json",
+    "ranksieve fit train.txt --shape curves --max-features 10 -o model.json",
     "ranksieve fit new.txt --from model.json -o new.json",
     "ranksieve fit log.parquet --document-weights click_weight -o model.json",
     "ranksieve fit huge.txt --method minbatsrank --stream -o model.json",
@@ -99,8 +102,8 @@ def read_request(options: FitOptions) -> FitRequest:
 
     opt.check_files(options.inputs, options.output, report=options.report)
     entry, parameters = find_method(options.method.lower()), options.parameters
-    if options.device is not None:
-        parameters["device"] = options.device
+    given = {"device": options.device, "shape": options.shape}
+    parameters |= {name: value for name, value in given.items() if value is not None}
     check_request(entry, options)
     previous = None if options.previous_file is None else opt.previous_model(options.previous_file)
     settings = {} if previous is None else fit_output.settings_of(previous)
@@ -110,9 +113,6 @@ def read_request(options: FitOptions) -> FitRequest:
         check_stream(entry, options, parameters)
     has_valid = options.valid is not None
     ranker = make_ranker(entry, options.method, options.settings or [], parameters, has_valid)
-    if options.report is not None and getattr(ranker, "shape", "linear") != "linear":
-        reason = "shows linear models only; leave `report` out, or use `shape='linear'`"
-        raise ParameterError("report", options.report, reason)
     test = None if options.test is None else options.data(options.test)
     return FitRequest(options, entry, ranker, previous, settings, test)
 

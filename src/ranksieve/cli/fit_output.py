@@ -95,7 +95,7 @@ def write_page(outcome: Outcome, report: str, valid: str | None, previous_file: 
         ranker, choice=outcome.choice, evaluations=valid_metrics(ranker, valid, outcome.held_out),
         support=None if outcome.data is None else feature_strength(ranker, outcome.data),
         uncounted=outcome.uncounted, test=outcome.test, query_texts=outcome.texts,
-        previous_file=previous_file or "",
+        previous_file=previous_file or "", train=outcome.data,
     )  # fmt: skip
     write_report(content, report)
 
@@ -135,12 +135,14 @@ def selection_text(ranker: Ranker, valid: str | None) -> str:
     return " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
 
 
-def feature_strength(ranker: Ranker, data: rs.Dataset) -> Support:
-    """Metric of ranking the data by each feature alone."""
+def feature_strength(ranker: Ranker, data: rs.Dataset) -> Support | None:
+    """Metric of ranking the data by each feature alone; None for curves, which need no monotone feature."""
     from ranksieve.metrics import profile_for
     from ranksieve.rankers.measures import single_feature
     from ranksieve.report import Support
 
+    if ranker.preparation_.steps is not None:
+        return None
     parameters = ranker.get_params(deep=False)
     metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
     strength = single_feature(ranker.preparation_.for_learning(data), metric, None, profile)
@@ -230,12 +232,21 @@ def show_model(
 
 
 def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Headings and rows: features by decreasing |weight|, their costs and selection frequencies."""
+    """Headings and rows: features by decreasing |weight|, or range of their curves, costs and frequencies."""
+    from ranksieve.report.curve_figures import CURVE_COLUMNS, by_range, curve_cells, level_text
     from ranksieve.report.page import percent_text
 
-    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
-    names = [term.name for term in ordered]
-    columns = {"feature": names, "weight": [_weight_text(term) for term in ordered]}
+    columns: dict[str, list[str]]
+    if model.has_curves:
+        curves = by_range(model.curves)
+        names, cells = list(curves), zip(*map(curve_cells, curves.values()), strict=True)
+        columns = {"feature": names} | dict(zip(CURVE_COLUMNS, map(list, cells), strict=True))
+        if any(curve.missing for curve in curves.values()):
+            columns["missing"] = [level_text(curve.missing) for curve in curves.values()]
+    else:
+        ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
+        names = [term.name for term in ordered]
+        columns = {"feature": names, "weight": [f"{term.weight:+.5g}" for term in ordered]}
     if (costs := getattr(ranker, "costs_", None)) is not None:
         columns["cost"] = [f"{cost:g}" for cost in costs.columns(names, subset=True).of_each]
     if ranker.can("valid"):
@@ -243,15 +254,6 @@ def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[t
         frequency = dict(zip(choice.feature_names, choice.confidence.frequency.tolist(), strict=True))
         columns["selected"] = [percent_text(frequency[name]) for name in names]
     return list(columns), list(zip(*columns.values(), strict=True))
-
-
-def _weight_text(term: Any) -> str:
-    """The weight, or the number of steps of the curve, the range of its levels and that of missing values."""
-    if (curve := term.curve) is None:
-        return f"{term.weight:+.5g}"
-    n = len(curve.thresholds)
-    missing = f", missing {curve.missing:+.3g}" if curve.missing else ""
-    return f"{n} step{'' if n == 1 else 's'}, {min(curve.levels):+.3g} to {max(curve.levels):+.3g}{missing}"
 
 
 def _show_groups(ranker: Any) -> None:

@@ -261,6 +261,21 @@ class Curve:
         """Rise at each threshold."""
         return np.diff(self.levels)
 
+    @property
+    def range(self) -> float:
+        """Highest minus lowest level; ``missing`` is one of the levels unless it is 0."""
+        levels = (*self.levels, self.missing or self.levels[0])
+        return max(levels) - min(levels)
+
+    def times(self, weight: float) -> Curve:
+        """The curve with all levels multiplied by a weight."""
+        return Curve(self.thresholds, tuple(weight * one for one in self.levels), weight * self.missing)
+
+    def next_steps(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The next threshold above each value, and the rise there; NaN where there is none."""
+        k = np.searchsorted(self.thresholds, values, side="right")  # NaN is above all thresholds
+        return np.append(self.thresholds, np.nan)[k], np.append(self.steps, np.nan)[k]
+
     def __call__(self, values: FloatArray) -> FloatArray:
         """Levels of values; ``missing`` for NaN."""
         levels = np.array(self.levels)[np.searchsorted(self.thresholds, values, side="right")]
@@ -362,6 +377,11 @@ class LinearModel(ModelInputs):
     def has_curves(self) -> bool:
         """Whether a term is a curve; then ``weights`` and ``coef`` do not determine the scores."""
         return any(term.curve is not None for term in self.terms)
+
+    @property
+    def curves(self) -> dict[str, Curve]:
+        """What each feature with a curve adds to the score: its curve times its weight, by name."""
+        return {term.name: term.curve.times(term.weight) for term in self.terms if term.curve is not None}
 
     @property
     def _changes_features(self) -> bool:

@@ -1,5 +1,6 @@
 """Self-contained HTML pages from plain data."""
 
+from ranksieve.report.curve_figures import CurvePicture, curve_pictures
 from ranksieve.report.fit_page import (
     FitContent,
     ModelTest,
@@ -13,6 +14,7 @@ from ranksieve.report.fit_page import (
 from ranksieve.report.page import Gains, certificate, percent, require_extra
 
 __all__ = [
+    "CurvePicture",
     "FitContent",
     "Gains",
     "ModelTest",
@@ -21,6 +23,7 @@ __all__ = [
     "build_content",
     "certificate",
     "content_of_model",
+    "curve_pictures",
     "percent",
     "planted_features",
     "require_extra",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,15 @@ from ranksieve.explain import (
     WorstQuery,
     explain_query,
 )
-from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_model, refuse_curves
+from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_model
+from ranksieve.report.curve_figures import (
+    CurvePicture,
+    by_range,
+    curve_cells,
+    curve_pictures,
+    level_text,
+    number,
+)
 from ranksieve.report.page import (
     metric_text,
     metric_title,
@@ -113,6 +122,10 @@ def model_sentences(model: LinearModel) -> list[str]:
     """The formula of the model, and how values are filled and scaled."""
     name = model.method or "The model"
     uses = f"{name} uses {len(model.terms)} of {plural(model.n_features, 'feature')}"
+    if model.has_curves:
+        ranges = by_range(model.curves).items()
+        curves = ", ".join(f"{name} (range {curve_cells(curve)[0]})" for name, curve in ranges)
+        return [f"{uses}. Score of a document: sum of the levels of {len(ranges)} curves: {curves}."]
     ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
     weights = ", ".join(f"{weight_text(term.weight)} · {term.name}" for term in ordered)
     constant = f" and the constant {weight_text(model.intercept)}" if model.intercept else ""
@@ -129,9 +142,25 @@ def model_sentences(model: LinearModel) -> list[str]:
 
 def value_text(logged: float | None, filled: float | None) -> str:
     """A value of the data, or "missing, filled with 3.1"; "missing" if the model has a level for it."""
-    if logged is None or logged != logged:
-        return "missing" if filled is None or filled != filled else f"missing, filled with {filled:.4g}"
-    return f"{logged:.4g}"
+    if logged is not None and logged == logged:
+        return f"{logged:.4g}" if abs(logged) < 1e4 else number(logged)
+    return "missing" if filled is None or filled != filled else f"missing, filled with {filled:.4g}"
+
+
+def next_step_text(step: tuple[float, float] | None) -> str:
+    """``from 8.1 on 0.3 more``: the next threshold of a curve and the change of the contribution there."""
+    if step is None or step[0] != step[0]:
+        return ""
+    return f"from {number(step[0])} on {abs(step[1]):.3g} {'more' if step[1] > 0 else 'less'}"
+
+
+def level_texts(part: FeatureContribution) -> tuple[str, str]:
+    """``7.9 gives +0.82; from 8.1 on 0.3 more`` for both documents."""
+    values, levels = logged_values(part), (part.value_a, part.value_b)
+    gives = [f"{v} gives {level_text(part.weight * level)}" for v, level in zip(values, levels, strict=True)]
+    steps = map(next_step_text, (part.next_a, part.next_b))
+    a, b = ("; ".join(filter(None, one)) for one in zip(gives, steps, strict=True))
+    return a, b
 
 
 def pair_sentence(pair: PairExplanation, top: int) -> str:
@@ -168,11 +197,17 @@ def shortened_text(text: str) -> str:
 
 
 def value_cells(query: QueryExplanation, document: int, features: Sequence[int]) -> list[str]:
-    """Values of a document, with the scaled values if the model normalises."""
+    """Values of a document, with the scaled values if the model normalises, or the next step of a curve."""
     cells = []
     for j in features:
         logged = value_text(float(query.logged[document, j]), float(query.filled[document, j]))
-        cells.append(f"{logged} → {query.values[document, j]:.3g}" if query.scaled else logged)
+        if query.next_thresholds is not None and query.next_changes is not None:
+            threshold, change = query.next_thresholds[document, j], query.next_changes[document, j]
+            cells.append(
+                logged if np.isnan(threshold) else f"{logged} ({number(threshold)}: {level_text(change)})"
+            )
+        else:
+            cells.append(f"{logged} → {query.values[document, j]:.3g}" if query.scaled else logged)
     return cells
 
 
@@ -195,7 +230,10 @@ DOCUMENTS_ON_PAGE = 15
 
 @dataclass(frozen=True)
 class ExplainPage:
-    """Content of the template; ``measured`` names metric, profile and number of queries."""
+    """Content of the template; ``measured`` names metric, profile and number of queries.
+
+    ``data`` are the explained data, for the histograms beneath curves.
+    """
 
     title: str
     model: LinearModel
@@ -203,6 +241,12 @@ class ExplainPage:
     drops: Sequence[FeatureImportance]
     worst: Sequence[WorstQuery]
     queries: Sequence[QueryExplanation]
+    data: Dataset | None = None
+
+    @cached_property
+    def pictures(self) -> list[CurvePicture]:
+        """One picture per curve, with the values of the data."""
+        return curve_pictures(self.model, self.data)
 
     @property
     def sentences(self) -> list[str]:
@@ -299,5 +343,5 @@ def _number(value: float | None) -> str:
 
 def explain_page(content: ExplainPage) -> str:
     """The HTML page."""
-    refuse_curves(content.model, "the page")
-    return render_page("explain.html.j2", {"figures": {}}, content=content, version=__version__)
+    figures = {f"curve-{k}": one.figure for k, one in enumerate(content.pictures, 1)}
+    return render_page("explain.html.j2", {"figures": figures}, content=content, version=__version__)

@@ -82,6 +82,19 @@ const DRAW = {
     const find = px => nearest(seen.map(point => ({...point, py: 0})), px, 0);
     return [group, px => { const hit = find(px); return hit && {...hit, py: seen[hit.k].py}; }, k => factsOf(trace, k)];
   },
+  steps(trace, x, y) {  // y[k] from x[k] to x[k + 1]: a line, or bars if it has a colour to fill them with
+    const edges = trace.x.map(x.at), tops = trace.y.map(y.at), points = tops.flatMap((top, k) => [[edges[k], top], [edges[k + 1], top]]);
+    const bars = tops.map((top, k) => {
+      const wide = edges[k + 1] - edges[k], gap = Math.min(2, 0.08 * wide);
+      return `M${(edges[k] + gap).toFixed(2)} ${y.at(0).toFixed(2)}V${top.toFixed(2)}h${(wide - 2 * gap).toFixed(2)}V${y.at(0).toFixed(2)}Z`;
+    });
+    const drawn = trace.fill ? svg("path", {class: "trace", d: bars.join(""), fill: trace.fill}) : svg("path", {class: "trace", d: pathOf(points), ...stroke(trace.line)});
+    const find = px => {
+      const k = tops.findIndex((_, j) => px >= edges[j] && px <= edges[j + 1]);
+      return k < 0 ? null : {px: trace.fill ? (edges[k] + edges[k + 1]) / 2 : px, py: tops[k], away: 0, k};
+    };
+    return [drawn, find, k => factsOf(trace, k)];
+  },
   cells(trace, x, y) {
     const group = svg("g", {class: "trace cells"}), paths = new Map();
     const wide = x.band - (x.band > 4 ? 1 : 0), high = y.band - (y.band > 4 ? 1 : 0);
@@ -143,10 +156,13 @@ function drawPanels(picture, {data, layout}, width, size, small) {
   const widest = WIDEST_SHARE * width, label = text => cut(text, widest, size - 1);
   const left = Math.max(...keys("y").flatMap(key => axes[key].ticks.map(([, text]) => widthOf(label(text), size - 1)))) + 2 * GAP
     + (keys("y").some(key => layout[key].title) ? size + GAP : 0);
-  for (const key of keys("x")) axes[key] = scaleOf(layout[key], of(key, "x"), left, width - RIGHT, Math.max(3, (width - left) / 80));
+  for (const key of keys("x")) {
+    const wide = width - RIGHT - left, [from, to] = (layout[key].domain ?? [0, 1]).map(share => left + share * wide);
+    axes[key] = {...scaleOf(layout[key], of(key, "x"), from, to, Math.max(3, (to - from) / 80)), from, to};
+  }
   const frame = {left, right: width - RIGHT, top, bottom: height - bottom, size, label};
   for (const key of keys("y")) drawY(picture, layout[key], axes[key], frame);
-  for (const key of keys("x")) drawX(picture, layout[key], axes, key, frame, data);
+  for (const key of keys("x")) drawX(picture, layout[key], axes, key, {...frame, left: axes[key].from, right: axes[key].to}, data);
   const marks = drawShapes(picture, layout.shapes ?? [], axes, frame), targets = [];
   for (const trace of data) {
     const x = axes[axisKey("x", trace.xaxis)], y = axes[axisKey("y", trace.yaxis)];
@@ -177,10 +193,13 @@ function drawX(picture, axis, axes, key, {left, right, size}, data) {
   const scale = axes[key], group = svg("g", {class: "xaxis"}), below = axes[axisKey("y", axis.anchor)].from;
   const panels = [...new Set(data.filter(t => axisKey("x", t.xaxis) === key).map(t => axisKey("y", t.yaxis)))].map(name => axes[name]);
   const every = scale.names ? Math.ceil((size - 2) / scale.band) : 1;
+  let labelled = null;
   scale.ticks.forEach(([value, text], k) => {
-    const x = scale.at(value);
+    const x = scale.at(value), half = widthOf(text, size - 1) / 2;
     if (axis.showgrid !== false) for (const {from, to} of panels) group.append(svg("path", {class: "grid", d: `M${x.toFixed(2)} ${from}V${to}`}));
-    if (k % every) return;
+    const crowded = labelled && Math.abs(x - labelled.x) < half + labelled.half + GAP || x + half > right + RIGHT;
+    if (k % every || !scale.names && crowded) return;
+    labelled = {x, half};
     const turned = {transform: `translate(${(x + size / 4).toFixed(2)} ${below + GAP}) rotate(-90)`, "text-anchor": "end", "font-size": size - 2};
     const flat = {x, y: below + size + GAP / 2, "text-anchor": "middle", "font-size": size - 1};
     const words = svg("text", scale.names ? turned : flat, scale.names ? cut(text, LONGEST_BELOW, size - 2) : text);

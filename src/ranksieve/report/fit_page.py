@@ -14,8 +14,10 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.files import atomic_write
 from ranksieve.choice.decide import BOOTSTRAP_SAMPLES, Choice
 from ranksieve.choice.families import RIDGE_FAMILIES, SIZE_FAMILIES
-from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights, refuse_curves
+from ranksieve.data.steps import StepColumns
+from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
+from ranksieve.report.curve_figures import CurvePicture, curve_pictures
 from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
     HOW_SURE,
@@ -59,6 +61,7 @@ from ranksieve.report.sentences import (
 
 if TYPE_CHECKING:
     from ranksieve.choice.update import Changes
+    from ranksieve.data.dataset import Dataset
     from ranksieve.metrics import Evaluation
     from ranksieve.rankers import Ranker
 
@@ -155,7 +158,7 @@ def candidates_figure(choice: Choice) -> Figure:
         _candidates_line(family, PALETTE[k % len(PALETTE)], beyond=family is choice.beyond)
         for k, family in enumerate(families)
     ]
-    best, size = float(choice.validation.mean[choice.index]), int(np.count_nonzero(choice.candidate.coef))
+    best, size = float(choice.validation.mean[choice.index]), int(choice.family.n_nonzero[choice.index])
     star = {"marker": {"symbol": "star"}, "hover": CANDIDATE_HOVER}
     chosen = marks([size], [best], "chosen", PALETTE[1], 14, **star)
     look = layout(
@@ -191,6 +194,7 @@ CURSOR = "#d9534f"
 class Curves:
     """A family of models as lists, one entry per point; ``weights`` has one list per feature, largest first.
 
+    For models with curves, the weight of a feature is the range of its curve.
     ``alphas`` are the x values of the points; if ``by`` is "features", they are numbers of features.
     ``points``: nonzero weights of each point by name; ``test``: metric on test data, if measured.
     """
@@ -216,19 +220,33 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
         return None
     choice, family, names = ranker.choice_, ranker.choice_.family, ranker.choice_.feature_names
     validation, kind = choice.validation, family.label.partition(" ")[0]
+    weights, chosen = weights_of_features(family.coefs, family.columns), ranker.coef_
+    if family.columns is not None:
+        chosen = weights_of_features(chosen[None], family.columns)[0]
     return Curves(
         alphas=(family.n_nonzero if kind in SIZE_FAMILIES else family.strengths).tolist(),
         by="features" if kind in SIZE_FAMILIES else "ridge" if kind in RIDGE_FAMILIES else "α",
         objectives=family.objectives.tolist(),
         relative_gaps=(family.gaps / family.objectives).tolist(),
         n_nonzero=family.n_nonzero.tolist(),
-        weights=largest_weights(family.coefs, ranker.coef_, names),
-        points=[nonzero_weights(w, names) for w in family.coefs],
+        weights=largest_weights(weights, chosen, names),
+        points=[nonzero_weights(w, names) for w in weights],
         chosen=choice.index,
         metric=validation.metric,
         mean=validation.mean.tolist(),
         standard_error=validation.standard_error.tolist(),
     )
+
+
+def weights_of_features(coefs: FloatArray, columns: StepColumns | None) -> FloatArray:
+    """Weights of features, one row per model; with step columns, the ranges of the curves."""
+    if columns is None:
+        return coefs
+    ranges = np.zeros((len(coefs), columns.n_features))
+    for row, w in zip(ranges, coefs, strict=True):
+        used = columns.used(w)
+        row[used] = np.ptp(columns.levels(w, used), axis=1)
+    return ranges
 
 
 def largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str]) -> dict[str, list[float]]:
@@ -239,7 +257,7 @@ def largest_weights(coefs: FloatArray, chosen: FloatArray, names: Sequence[str])
     return {names[j]: coefs[:, j].tolist() for j in used[:MAX_LINES]}
 
 
-def path_explorer(curves: Curves, chosen: Sequence[str]) -> dict[str, Any]:
+def path_explorer(curves: Curves, chosen: Sequence[str], weight: str = "weight") -> dict[str, Any]:
     """Plain data for the page: the figure, colours of chosen features, and values shown by the slider.
 
     Points have a weight or nothing for each feature, in order of entry; ``lines`` are the features whose
@@ -251,7 +269,7 @@ def path_explorer(curves: Curves, chosen: Sequence[str]) -> dict[str, Any]:
         **{name: getattr(curves, name) for name in SLIDER},
         "features": features,
         "points": [pack((point.get(name) or None for name in features), 4) for point in curves.points],
-        "figure": path_figure(curves),
+        "figure": path_figure(curves, weight),
         "lines": [index[name] for name in curves.weights if name in index],
         "hover": _hover(curves),
         "colours": feature_colours(chosen),
@@ -263,14 +281,14 @@ def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
     return {name: PALETTE[k] if k < len(PALETTE) else OTHER for k, name in enumerate(chosen)}
 
 
-def path_figure(curves: Curves) -> Figure:
+def path_figure(curves: Curves, weight: str = "weight") -> Figure:
     """Held-out metric and number of features of each point; the page adds the weights."""
     point = "α = {x:.3g}: " if curves.by == "α" else ""
     count = line(
         curves.alphas, curves.n_nonzero, "features", PALETTE[2], yaxis="y3", hover=f"{point}{{y}} features"
     )
     count["line"]["shape"] = "hv"
-    return {"data": [*_metric_lines(curves), count], "layout": _path_layout(curves)}
+    return {"data": [*_metric_lines(curves), count], "layout": _path_layout(curves, weight)}
 
 
 def _metric_lines(curves: Curves) -> list[Figure]:
@@ -296,7 +314,7 @@ def _hover(curves: Curves) -> str:
     return f"{{name}}\n{'α = {x:.3g}' if curves.by == 'α' else '{x} features'}\n{{y:.4g}}"
 
 
-def _path_layout(curves: Curves) -> dict[str, Any]:
+def _path_layout(curves: Curves, weight: str) -> dict[str, Any]:
     """Three panels, a mark at the chosen point, and one that moves with the slider."""
     chosen = curves.alphas[curves.chosen]
     mark = {"type": "line", "yref": "paper", "x0": chosen, "x1": chosen}
@@ -304,7 +322,7 @@ def _path_layout(curves: Curves) -> dict[str, Any]:
     return layout(
         620,
         xaxis=falling if curves.by == "α" else axis("features", dtick=1, anchor="y3"),
-        yaxis=axis("weight", domain=[0.5, 1.0], zeroline=True),
+        yaxis=axis(weight, domain=[0.5, 1.0], zeroline=True),
         yaxis2=axis(metric_title(curves.metric), domain=[0.22, 0.45]),
         yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero", dtick=1),
         shapes=[
@@ -320,8 +338,14 @@ STABLE_SHARE = 0.9
 
 
 def by_weight(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Terms of a model as plain data, by decreasing |weight|."""
-    return sorted(model["terms"], key=lambda term: -abs(term["weight"]))
+    """Terms of a model as plain data, by decreasing |weight|, or by the range of their curves."""
+    size = weights_by_feature(model_from_dict(model))
+    return sorted(model["terms"], key=lambda term: -abs(size[term["name"]]))
+
+
+def weights_by_feature(model: LinearModel) -> dict[str, float]:
+    """Weights by feature, or the ranges of their curves."""
+    return {term.name: term.weight if term.curve is None else term.curve.range for term in model.terms}
 
 
 def against_the_best(ranker: Any) -> Gains | None:
@@ -348,10 +372,16 @@ def against_the_best(ranker: Any) -> Gains | None:
     )
 
 
+def has_curves(model: Mapping[str, Any]) -> bool:
+    """Whether a term of a model as plain data is a curve."""
+    return any("curve" in term for term in model["terms"])
+
+
 def fit_answers(ranker: Any, model: Mapping[str, Any], gains: Gains | None) -> list[Answer]:
     """The summary box: features, their stability, loss against a baseline, significance."""
     names = [term["name"] for term in by_weight(model)]
-    which = f"{join_names(names)} (by decreasing weight)." if names else "None, so all scores are equal."
+    size = "range of the curves" if has_curves(model) else "weight"
+    which = f"{join_names(names)} (by decreasing {size})." if names else "None, so all scores are equal."
     features = Answer(WHICH_FEATURES, f"{len(names)} of {model['n_features']}", which)
     answers = [features, _stability_answer(ranker, model)]
     if gains is not None:
@@ -404,6 +434,7 @@ class ModelTest:
 
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
+RANGE = Column("weight", "range", "{:.4g}".format, "Highest minus lowest level of the curve.")
 DATA_TITLES = {
     "train": "training data", "valid": "validation data", "query_weight": "query weights",
     "previous": "previous model",
@@ -458,6 +489,8 @@ class FitContent:
         Texts of the held-out queries.
     previous_file : str
         File name of the previous model.
+    train : Dataset, optional
+        Training data, for the histograms beneath the curves.
     """
 
     title: str
@@ -472,14 +505,27 @@ class FitContent:
     test: ModelTest | None = None
     query_texts: Mapping[Any, str] | None = None
     previous_file: str = ""
+    train: Dataset | None = None
+
+    @cached_property
+    def pictures(self) -> list[CurvePicture]:
+        """One picture per curve."""
+        colours = feature_colours([term["name"] for term in self.terms])
+        return curve_pictures(model_from_dict(self.model), self.train, colours)
+
+    @property
+    def weight(self) -> str:
+        """What a feature has in tables and figures: a weight, or the range of its curve."""
+        return "range of the curve" if has_curves(self.model) else "weight"
 
     @cached_property
     def features(self) -> FeatureTable:
         """All features with their weights and other values."""
         if self.ranker is not None:
             return _feature_table(self.ranker, self.support or Support())
-        model = model_from_dict(self.model)
-        return feature_table([WEIGHT], model.names, {"weight": model.weights})
+        weights = weights_by_feature(model_from_dict(self.model))
+        column = RANGE if has_curves(self.model) else WEIGHT
+        return feature_table([column], list(weights), {"weight": list(weights.values())})
 
     @property
     def answers(self) -> list[Answer]:
@@ -585,9 +631,11 @@ def render(content: FitContent) -> str:
     """Render the page of a fit."""
     chosen = [term["name"] for term in content.terms]
     metrics = dict.fromkeys(metric for means in content.measured.values() for metric in means)
+    candidates, path = content.candidates, content.curves
+    pictures = {f"curve-{k}": one.figure for k, one in enumerate(content.pictures, 1)}
     data = {
-        "figures": {} if content.candidates is None else {"candidates": content.candidates},
-        "explorers": {} if content.curves is None else {"path": [path_explorer(content.curves, chosen)]},
+        "figures": pictures | ({} if candidates is None else {"candidates": candidates}),
+        "explorers": {} if path is None else {"path": [path_explorer(path, chosen, content.weight)]},
         "gains": {} if content.gains is None else {"gains": content.gains.page_data()},
         "features": {},
     }
@@ -604,20 +652,17 @@ def build_content(ranker: Ranker, *, title: str = "Sparse ranker", **shown: Any)
     gains, texts = shown.pop("gains", None) or against_the_best(ranker), shown.get("query_texts")
     if gains is not None and texts:
         gains = replace(gains, texts=texts)
-    model = ranker.to_model()
-    refuse_curves(model, "the page")
-    return FitContent(title, model.to_dict(), ranker, gains=gains, **shown)
+    return FitContent(title, ranker.to_model().to_dict(), ranker, gains=gains, **shown)
 
 
 def content_of_model(model: LinearModel, **shown: Any) -> FitContent:
     """Content of the page of a model without a ranker, such as a scorecard; ``shown`` as above."""
-    refuse_curves(model, "the page")
     return FitContent(model=model.to_dict(), **shown)
 
 
 def planted_features(truth: AnyArray, ranker: Ranker) -> Planted:
     """Compare the features of a ranker with the relevant ones."""
-    planted, chosen = truth != 0, ranker.coef_ != 0
+    planted, chosen = truth != 0, np.isin(np.arange(len(truth)), ranker.support_)
     found, missed, extra = (
         [str(name) for name in ranker.feature_names_in_[mask]]
         for mask in (planted & chosen, planted & ~chosen, ~planted & chosen)
@@ -627,15 +672,20 @@ def planted_features(truth: AnyArray, ranker: Ranker) -> Planted:
 
 def _feature_table(ranker: Any, support: Support) -> FeatureTable:
     alone = f"Metric of ranking the training data by the feature alone ({support.profile} profile)."
+    weights, model = ranker.coef_, ranker.to_model()
+    names = ranker.coef_names_
+    if model.has_curves:
+        size = weights_by_feature(model)
+        weights = [size.get(name, 0.0) for name in names]
     columns = (
-        WEIGHT,
+        RANGE if model.has_curves else WEIGHT,
         Column("frequency", "selected", percent_text, SELECTION_FREQUENCY.capitalize()),
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
         Column("cost", "cost", "{:g}".format, "Cost of the feature; features of a group share one cost."),
     )
-    names, costs = ranker.coef_names_, getattr(ranker, "costs_", None)
+    costs = getattr(ranker, "costs_", None)
     values = {
-        "weight": ranker.coef_,
+        "weight": weights,
         "frequency": ranker.choice_.confidence.frequency if ranker.can("valid") else None,
         "strength": support.strength,
         "cost": None if costs is None else costs.columns(names).of_each,

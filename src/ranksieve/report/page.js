@@ -12,6 +12,7 @@ const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFix
 
 // --- data as packed by page.py: shared styles and x values, weights as text ------------------------------------
 function unpack(page) {
+  page.lists = page.lists.map(list => typeof list === "string" ? numbers(list) : list);
   const trace = ({look, x, ...rest}) => ({...page.looks[look], ...rest, ...(x === undefined ? {} : {x: page.lists[x]})});
   const whole = figure => ({...figure, data: figure.data.map(trace)});
   for (const name of Object.keys(page.figures)) page.figures[name] = whole(page.figures[name]);

@@ -31,6 +31,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-
 DASHES = ("solid", "dash", "dot", "dashdot")
 LEADING_ZERO = re.compile(r"(?<!\d)0\.")
 PAGE_DIGITS = 5  # significant digits of numbers in page data
+EDGE_DIGITS = 9  # of thresholds, which may be dates or ids
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,14 @@ def line(x: Iterable[Any], y: Iterable[Any], name: str, colour: str, **options: 
     """A line of one colour; ``options`` are added to the trace."""
     look = {"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "width": 2}}
     return {**look, "x": list(x), "y": list(y), **options}
+
+
+def steps(
+    edges: Iterable[float], y: Iterable[float], colour: str, fill: bool = False, **options: Any
+) -> Figure:
+    """A step function that is ``y[k]`` between the edges k and k + 1, or bars; edges keep nine digits."""
+    look = {"fill": colour} if fill else {"line": {"color": colour, "width": 2}}
+    return {"type": "steps", **look, "x": pack(edges, EDGE_DIGITS), "y": list(y), **options}
 
 
 def marks(x: Iterable[Any], y: Iterable[Any], name: str, colour: Any, size: int, **options: Any) -> Figure:
@@ -462,7 +471,8 @@ def with_shared_parts(data: dict[str, Any]) -> dict[str, Any]:
         return indices.setdefault(json.dumps(part), len(indices))
 
     def shorten(trace: dict[str, Any]) -> dict[str, Any]:
-        values = {key: value for key, value in trace.items() if isinstance(value, list) or key == "yaxis"}
+        own = ("x", "yaxis")  # x may be packed
+        values = {key: value for key, value in trace.items() if isinstance(value, list) or key in own}
         look = {key: value for key, value in trace.items() if key not in values}
         x = {"x": index_of(values.pop("x"), lists)} if "x" in values else {}
         return {"look": index_of(look, looks), **values, **x}

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ranksieve.choice.decide import Choice
+from ranksieve.prepare.steps import CURVES
 from ranksieve.report.page import (
     OPTIMAL_GAP,
     USELESS_GAP,
     certificate,
+    join_names,
     metric_sentence,
     metric_text,
     metric_title,
@@ -26,11 +28,12 @@ SELECTION_FREQUENCY = (
 FAMILY_TITLES = {
     "l1": "ℓ1",
     "log": "log penalty",
-    "kept": "curves of the features that the log penalty keeps",
+    "kept": "path over the features that the log penalty keeps",
     "forward": "forward selection",
     "refitted": "ℓ1, refitted without ℓ1",
     "subset": "best subset",
 }
+ABOUT_CURVES = "(This is about the levels, not about the choice of features and thresholds or the metric.)"
 ABOUT_WEIGHTS = "(This is about the weights, not about the choice of features or the metric.)"
 
 
@@ -111,15 +114,41 @@ def _proof_of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -
     """A bound on how much other weights of the same features can lower the objective."""
     if "relative_gap" not in proof:
         return f"{_objective(proof)}, {certificate(None)}."
-    limits = limit_clauses({name: parameters.get(name) for name in WEIGHT_LIMITS})
-    weights = f"other weights{f' of a model{that_clause(limits)}' if limits else ''}"
-    features, gap = _features(proof), proof["relative_gap"]
+    curves, gap = parameters.get("shape") == CURVES, proof["relative_gap"]
+    others, about = (
+        (_other_curves(proof, parameters), ABOUT_CURVES)
+        if curves
+        else (_other_weights(proof, parameters), ABOUT_WEIGHTS)
+    )
+    features = _features(proof)
     if gap > USELESS_GAP:
-        bound = f"{features}{weights} may lower the training objective by up to {percent(gap)}"
-        return f"Not proven to be close to optimal: {bound}. {ABOUT_WEIGHTS} {_objective(proof)}."
+        bound = f"{features}{others} may lower the training objective by up to {percent(gap)}"
+        return f"Not proven to be close to optimal: {bound}. {about} {_objective(proof)}."
     most = "rounding error" if gap <= OPTIMAL_GAP else percent(gap)
-    bound = f"Proven: {features}no {weights} lower the training objective by more than {most}."
-    return f"{bound} {ABOUT_WEIGHTS} {_objective(proof)}."
+    bound = f"Proven: {features}no {others} lower the training objective by more than {most}."
+    return f"{bound} {about} {_objective(proof)}."
+
+
+def _other_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """``other weights of a model that excludes f8``."""
+    limits = {name: parameters.get(name) for name in WEIGHT_LIMITS}
+    if proof.get("family", "").startswith("kept"):
+        limits["must_not"] = _excluded(proof)
+    clauses = limit_clauses(limits)
+    return f"other weights{f' of a model{that_clause(clauses)}' if clauses else ''}"
+
+
+def _other_curves(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """``other curves, over all steps of all features except f8,``; signs are those of the steps."""
+    excluded, signs = _excluded(proof), limit_clauses({"signs": parameters.get("signs")})
+    limits = "".join(f" {text.replace('has weights', 'with steps of', 1)}" for text in signs)
+    which = f"all features{f' except {join_names(excluded)}' if excluded else ''}"
+    return f"other curves{limits}, over all steps of {'these features' if 'features' in proof else which},"
+
+
+def _excluded(proof: Mapping[str, Any]) -> list[str]:
+    """Features with an infinite penalty."""
+    return [name for name, weight in proof.get("weights", {}).items() if str(weight) == "inf"]
 
 
 def _features(proof: Mapping[str, Any]) -> str:
