@@ -40,7 +40,8 @@ Documents with equal scores count by [expectation](metrics.md#ties). OHSUMED and
 conventions, the others the standard ones. Every method is fitted to the training queries and tuned on the
 validation queries: the papers' methods over their grids, LightGBM over leaves, least data per leaf and
 learning rate, with up to 1,500 rounds and early stopping. Test queries are used only for the figures.
-LightGBM stumps are trees with two leaves, that is, an additive model.
+LightGBM stumps are trees with two leaves, that is, an additive model. *auto* is `shape="auto"`:
+[curves](curves.md) instead of lines where held-out queries are better.
 
 `make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain
 yet; all of it takes {minutes} minutes of one core, `make quality-short` measures the first five splits.
@@ -154,13 +155,20 @@ def against(rows: Rows, others: Rows, data: str) -> Difference | None:
 
 
 PANEL, PANEL_HEIGHT, GAP, TOP, COLUMNS = 330, 190, 34, 46, 3
+CURVES = f"{FLAGSHIP}, auto"
 COLOURS = {
     FLAGSHIP: "#0b6e4f",
+    CURVES: "#d6336c",
     "LightGBM trees": "#b3541e",
     "LightGBM stumps": "#6a3d9a",
     "RankSVM": "#1f78b4",
 }
 OTHERS = "#8a8d91"
+
+
+def series(name: str) -> str:
+    """The method without its budget."""
+    return name.rpartition(", ")[0] if name.endswith(" features") else name
 
 
 def figure(tables: Mapping[str, Rows]) -> str:
@@ -209,12 +217,14 @@ def panel(tables: Mapping[str, Rows], data: str) -> str:
         f'<text x="-4" y="{at(1, value)[1] + 4:.1f}" text-anchor="end">{value:.3f}</text>'
         for value in (low, high)
     ]
-    line = [at(features, value) for name, features, value in points if name.startswith(FLAGSHIP)]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in sorted(line))
-    marks.append(f'<polyline points="{path}" fill="none" stroke="{COLOURS[FLAGSHIP]}" stroke-width="1.5"/>')
-    for name, features, value in sorted(points, key=lambda point: point[0].split(",")[0] in COLOURS):
+    for flagship in (FLAGSHIP, CURVES):
+        line = [at(features, value) for name, features, value in points if series(name) == flagship]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in sorted(line))
+        colour = COLOURS[flagship]
+        marks.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+    for name, features, value in sorted(points, key=lambda point: series(point[0]) in COLOURS):
         x, y = at(features, value)
-        colour = COLOURS.get(name.split(",")[0], OTHERS)
+        colour = COLOURS.get(series(name), OTHERS)
         title = f"{escape(name)}: {value:.4f}, {features:.1f} features"
         marks.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{title}</title></circle>'

@@ -291,22 +291,23 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
 def kept_family(task: FamilyTask, path: Family) -> Family | None:
     """The path over the features that the log penalty keeps: their weights, or all steps of their curves.
 
-    These are the features of the last log model within ``max_features``, and without each fold the same
-    number of those that the model without the fold uses, by |weight| or total variation.
+    These are the ``max_features`` features with the largest |weight| or total variation in the first log
+    model that has as many, and without each fold in the model without the fold.
     """
     log, penalty, columns = log_family(task, path), task.penalty, task.budget.columns
     if log is None or not isinstance(penalty, L1):
         return None
     n_columns = task.objective.n_features
     most = n_columns if task.budget.max_features is None else task.budget.max_features
-    within = np.flatnonzero((log.n_nonzero > 0) & (log.n_nonzero <= most))
-    if not len(within):
+    if not log.n_nonzero.any():
         return None
-    last, feature = log.candidates[within[-1]], np.arange(n_columns) if columns is None else columns.feature
+    last = log.candidates[int(np.argmax(log.n_nonzero >= min(most, int(log.n_nonzero.max()))))]
+    feature = np.arange(n_columns) if columns is None else columns.feature
     base = np.ones(n_columns) if penalty.weights is None else penalty.weights
 
     def only(w: FloatArray) -> L1:
         variation = np.bincount(feature, np.abs(w))
+        variation[feature[task.budget.fixed]] = np.inf
         largest = np.argsort(-variation, kind="stable")[: min(most, np.count_nonzero(variation))]
         return replace(penalty, weights=np.where(np.isin(feature, largest), base, np.inf))
 
