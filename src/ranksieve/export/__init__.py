@@ -39,7 +39,7 @@ WINDOW_OPTIONS = NAME_OPTIONS | {"window"}
 
 def _plugin(make: Maker, rule: NameRule) -> Target:
     options = NAME_OPTIONS | {"featureset", "sample", "store"}
-    return Target(make, options, folder=True, check_featureset=feature_list, model_name=rule)
+    return Target(make, options, folder=True, curves=True, check_featureset=feature_list, model_name=rule)
 
 
 def _hybrid(make: Maker, rule: NameRule) -> Target:
@@ -51,12 +51,16 @@ def _hybrid(make: Maker, rule: NameRule) -> Target:
 
 def _script(engine: str) -> Target:
     make = partial(painless_script, engine=engine)
-    return Target(make, WINDOW_OPTIONS, folder=True, model_name=MODEL_NAME, window=RESCORE_WINDOW)
+    return Target(
+        make, WINDOW_OPTIONS, folder=True, curves=True, model_name=MODEL_NAME, window=RESCORE_WINDOW
+    )
 
 
 def _vespa(phase: str) -> Target:
     make = partial(vespa, phase=phase)
-    return Target(make, WINDOW_OPTIONS, folder=True, model_name=PROFILE_NAME, window=VESPA_RERANK_COUNT)
+    return Target(
+        make, WINDOW_OPTIONS, folder=True, curves=True, model_name=PROFILE_NAME, window=VESPA_RERANK_COUNT
+    )
 
 
 EXPORTS: dict[str, Target] = {
@@ -69,11 +73,11 @@ EXPORTS: dict[str, Target] = {
     "opensearch_hybrid": _hybrid(opensearch_hybrid, MODEL_NAME),
     "mongodb": _hybrid(mongodb, FILE_NAME),
     "qdrant": Target(qdrant, WINDOW_OPTIONS, folder=True, window=HYBRID_WINDOW),
-    "vespa": Target(vespa, NAME_OPTIONS, folder=True, model_name=PROFILE_NAME),
+    "vespa": Target(vespa, NAME_OPTIONS, folder=True, curves=True, model_name=PROFILE_NAME),
     "vespa_second_phase": _vespa("second"),
     "vespa_global_phase": _vespa("global"),
-    "ranklib": Target(ranklib, NAME_OPTIONS),
-    "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}),
+    "ranklib": Target(ranklib, NAME_OPTIONS, curves=True),
+    "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}, curves=True),
     "json": Target(json_model, frozenset({"name"}), curves=True),
     "python": Target(python, NAME_OPTIONS, curves=True),
 }
