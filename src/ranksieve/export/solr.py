@@ -96,7 +96,7 @@ def _threshold(split: Split, name: str) -> str:
             return str(number)
     raise not_exportable(
         f"the threshold {split.threshold:.9g} of {printable(name)} cannot be written for Solr, which adds "
-        f"{SLACK} to every threshold; multiply the feature by 1000 before fitting"
+        f"{SLACK:g} to every threshold; multiply the feature by 1000 before fitting"
     )
 
 
