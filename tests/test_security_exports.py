@@ -10,7 +10,7 @@ import pytest
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.model.linear import LinearModel, Term
+from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import Preparation
 from tests.contracts.test_export_contract import VESPA
 from tests.engine_readers import READERS, python_process
@@ -30,6 +30,11 @@ def model_of(names, kind="none"):
     return LinearModel(terms, len(names), 0.0, preparation)
 
 
+def curves_of(names):
+    terms = (Term(name, j, 1.0, Curve((1.0, 2.0), (0.0, 0.25, 0.01 * j))) for j, name in enumerate(names))
+    return LinearModel(tuple(terms), len(names))
+
+
 def place_of(target, folder):
     return folder / ("out" if EXPORTS[target].folder else "file.py")
 
@@ -39,11 +44,18 @@ def test_a_model_with_all_hostile_names(target, tmp_path):
     assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
 
 
+@pytest.mark.parametrize("target", [target for target in ANY_NAMES if EXPORTS[target].curves])
+def test_curves_with_all_hostile_names(target, tmp_path):
+    assert round_trip(curves_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
+
+
 @pytest.mark.parametrize("target", ["ranklib", *VESPA])
 def test_hostile_names_with_harmless_engine_names(target, tmp_path):
     form = "{}" if target == "ranklib" else "attribute(a{})"
     names = {name: form.format(j + 1) for j, name in enumerate(SHOWN)}
-    assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, names)
+    for model in (model_of(SHOWN), curves_of(SHOWN)):
+        (tmp_path / str(model.has_curves)).mkdir()
+        assert round_trip(model, target, place_of(target, tmp_path / str(model.has_curves)), DATA, names)
 
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
@@ -63,7 +75,7 @@ def test_each_name_is_kept_or_refused(target, tmp_path):
 
 def test_the_python_module_does_not_run_code_in_names(tmp_path):
     result = export_model(model_of(SHOWN), "python", tmp_path / "m.py")
-    check_structure("python", result, None)
+    check_structure("python", result, model_of(SHOWN))
     columns = {name: VALUES[:, j].tolist() for j, name in enumerate(SHOWN)}
     done = python_process(result.files[0], columns)
     np.testing.assert_array_equal(done["scores"], model_of(SHOWN).predict(DATA))
