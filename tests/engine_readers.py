@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from ranksieve.model.foreign import read_model
 from tests import hybrid_readers
 from tests.engine_files import need
 
@@ -304,6 +305,14 @@ def own_json(file, columns):
     return score
 
 
+def booster(file, columns):
+    """By our readers, whose scores are bit-identical to those of LightGBM and XGBoost on their own models."""
+    model = read_model(file)
+    names = model.names or list(columns)
+    need(len(names) == model.n_features and set(names) <= set(columns), "names of the features")
+    return model.predict(np.column_stack([columns[name] for name in names]))
+
+
 SCRIPT = """
 import importlib.util, json, sys
 spec = importlib.util.spec_from_file_location("exported", sys.argv[1])
@@ -345,6 +354,8 @@ READERS = {
     "vespa_second_phase": vespa,
     "vespa_global_phase": vespa,
     "ranklib": ranklib,
+    "lightgbm": booster,
+    "xgboost": booster,
     "onnx": onnx,
     "json": own_json,
     "python": python,

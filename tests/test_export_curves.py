@@ -195,6 +195,31 @@ def test_the_reader_of_ranklib_models_has_the_same_scores(tmp_path):
     np.testing.assert_array_equal(theirs, lambda_mart(text, columns))
 
 
+def test_models_of_lightgbm_load_in_lightgbm(tmp_path):
+    booster = pytest.importorskip("lightgbm").Booster
+    for missing in (False, True):
+        model = curved(missing=missing)
+        (file,) = exported(model, "lightgbm", tmp_path).files
+        data = edge_rows(model, missing, "lightgbm")
+        loaded = booster(model_file=file)
+        assert loaded.feature_name() == NAMES
+        np.testing.assert_array_equal(loaded.predict(data.X), read_model(file).predict(data))
+        np.testing.assert_allclose(loaded.predict(data.X), model.predict(data), rtol=0, atol=1e-14)
+        assert loaded.dump_model()["max_feature_idx"] == 5
+
+
+def test_models_of_xgboost_load_in_xgboost(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    for missing in (False, True):
+        model = curved(missing=missing)
+        (file,) = exported(model, "xgboost", tmp_path).files
+        data = edge_rows(model, missing)
+        loaded = xgboost.Booster(model_file=file)
+        theirs = loaded.predict(xgboost.DMatrix(data.X, feature_names=NAMES))
+        np.testing.assert_array_equal(theirs, read_model(file).predict(data))
+        np.testing.assert_allclose(theirs, model.predict(data), rtol=0, atol=1e-5)
+
+
 def test_float64_graphs_compare_in_float64(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     t = 1.0 + 2.0**-40

@@ -19,7 +19,9 @@ from tests.injection.__main__ import try_model
 from tests.injection.round_trip import Fault, check_sentence, check_structure, round_trip
 from tests.refusals import refused_data, refused_parameter
 
-ANY_NAMES = [target for target in EXPORTS if target not in (*VESPA, "qdrant", "ranklib", "opensearch_hybrid")]
+BOOSTERS = ("lightgbm", "xgboost")
+OWN_NAMES = ("ranklib", *BOOSTERS, *VESPA)
+ANY_NAMES = [target for target in EXPORTS if target not in (*OWN_NAMES, "qdrant", "opensearch_hybrid")]
 VALUES = np.random.default_rng(0).gamma(2.0, 1.0, (4, len(SHOWN)))
 DATA = Dataset(VALUES, [0, 1, 0, 2], [1, 1, 1, 1], SHOWN)
 
@@ -49,11 +51,11 @@ def test_curves_with_all_hostile_names(target, tmp_path):
     assert round_trip(curves_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
 
 
-@pytest.mark.parametrize("target", ["ranklib", *VESPA])
+@pytest.mark.parametrize("target", OWN_NAMES)
 def test_hostile_names_with_harmless_engine_names(target, tmp_path):
-    form = "{}" if target == "ranklib" else "attribute(a{})"
+    form = "attribute(a{})" if target in VESPA else "{}"
     names = {name: form.format(j + 1) for j, name in enumerate(SHOWN)}
-    for model in (model_of(SHOWN), curves_of(SHOWN)):
+    for model in (curves_of(SHOWN), *([model_of(SHOWN)] if EXPORTS[target].lines else [])):
         (tmp_path / str(model.has_curves)).mkdir()
         assert round_trip(model, target, place_of(target, tmp_path / str(model.has_curves)), DATA, names)
 
@@ -61,7 +63,8 @@ def test_hostile_names_with_harmless_engine_names(target, tmp_path):
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
 def test_each_name_is_kept_or_refused(target, tmp_path):
     kind = "query_min_max" if target == "opensearch_hybrid" else "none"
-    model, data = model_of(["f1"], kind), Dataset(VALUES[:, :1], DATA.y, DATA.qid, ["f1"])
+    model = model_of(["f1"], kind) if EXPORTS[target].lines else curves_of(["f1"])
+    data = Dataset(VALUES[:, :1], DATA.y, DATA.qid, ["f1"])
     accepted = []
     for number, name in enumerate((*SHOWN, *CONTROLS, *HALVES)):
         if round_trip(model, target, tmp_path / str(number), data, {"f1": name}):
@@ -69,6 +72,11 @@ def test_each_name_is_kept_or_refused(target, tmp_path):
     assert not {*CONTROLS, *HALVES} & set(accepted)
     if target in ("ranklib", "qdrant", *VESPA):
         assert len(accepted) < 10
+    elif target in BOOSTERS:
+        refused = set(SHOWN) - set(accepted)
+        assert all(
+            set(name) & set("[]<" if target == "xgboost" else ' ",:[]{}=\u2028\u2029') for name in refused
+        )
     else:
         assert set(accepted) == set(SHOWN)
 

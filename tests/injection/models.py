@@ -57,13 +57,15 @@ def curves_of(data, rng):
 
 
 def random_names(rng, target, features):
-    """A map to hostile engine names; for Vespa in its syntax, for RankLib mostly none."""
+    """A map to hostile engine names; for Vespa in its syntax, for boosters mostly short, for RankLib none."""
     if target.startswith("vespa"):
         return {name: str(rng.choice(VESPA_FORMS)).format(_inside(rng, j)) for j, name in enumerate(features)}
     if target == "qdrant":
         return {name: _qdrant_name(rng, j) for j, name in enumerate(features)}
     if target == "ranklib":
         return {} if rng.random() < 0.9 else {features[0]: random_name(rng)}
+    if target in ("lightgbm", "xgboost") and rng.random() < 0.8:
+        return {name: f"{''.join(rng.choice(list(LETTERS), 3))}{j}" for j, name in enumerate(features)}
     return {name: random_name(rng) for name in features if rng.random() < 0.3}
 
 

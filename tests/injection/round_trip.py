@@ -15,7 +15,7 @@ from tests.contracts.test_export_contract import LUCENE, VESPA, reported_shift, 
 from tests.engine_readers import READERS
 from tests.painless_reader import tokens
 
-DOUBLE = ("python", "qdrant", "json", *VESPA)
+DOUBLE = ("python", "qdrant", "json", "lightgbm", *VESPA)
 SCRIPTS = ("elasticsearch_script", "opensearch_script")
 LONGEST_SENTENCE = 1000
 STATEMENTS = {"Expr": 1, "ImportFrom": 3, "Assign": 1, "AnnAssign": 1, "FunctionDef": 2}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ranksieve._util.files import atomic_write
 from ranksieve.errors import lookup
 from ranksieve.export.base import FILE_NAME, Maker, NameRule, Product, Target, paths_of
+from ranksieve.export.boosters import lightgbm, xgboost
 from ranksieve.export.elasticsearch import MODEL_NAME, RESCORE_WINDOW, learning_to_rank_plugin
 from ranksieve.export.hybrid import (
     HYBRID_WINDOW,
@@ -77,6 +78,8 @@ EXPORTS: dict[str, Target] = {
     "vespa_second_phase": _vespa("second"),
     "vespa_global_phase": _vespa("global"),
     "ranklib": Target(ranklib, NAME_OPTIONS, curves=True),
+    "lightgbm": Target(lightgbm, NAME_OPTIONS, lines=False, curves=True),
+    "xgboost": Target(xgboost, NAME_OPTIONS, lines=False, curves=True),
     "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}, curves=True),
     "json": Target(json_model, frozenset({"name"}), curves=True),
     "python": Target(python, NAME_OPTIONS, curves=True),
@@ -141,12 +144,14 @@ def export_model(
 
 def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping[str, Any]) -> Product:
     """Make the files of an export in memory."""
-    from ranksieve.model.linear import as_linear_model, refuse_curves
+    from ranksieve.model.linear import as_linear_model, refuse_curves, refuse_lines
 
     entry = lookup(EXPORTS, target, "target")
     chosen, linear = entry.options(target, options), as_linear_model(model, "so it has no weights to export")
     if not entry.curves:
         refuse_curves(linear, f"export to {target}")
+    if not entry.lines:
+        refuse_lines(linear, f"export to {target}")
     return entry.make(linear, chosen)
 
 

@@ -25,7 +25,7 @@ from ranksieve.export.base import (
     source_names,
     weight32,
 )
-from ranksieve.export.trees import Node, Split, curve_trees
+from ranksieve.export.trees import Node, Split, curve_trees, flattened
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
@@ -136,11 +136,9 @@ def _ensemble(trees: Sequence[Node]) -> dict[str, Any]:
     """Attributes by name, one entry per node or leaf. NaN is not less than a threshold, so it goes right."""
     nodes, leaves = [], []
     for j, root in enumerate(trees):
-        tree = [root]
-        for k, node in enumerate(tree):  # which grows: breadth first
+        for k, (node, left, right) in enumerate(flattened(root)):
             if isinstance(node, Split):
-                nodes.append((j, k, j, "BRANCH_LT", len(tree), len(tree) + 1, node.threshold))
-                tree += [node.left, node.right]
+                nodes.append((j, k, j, "BRANCH_LT", left, right, node.threshold))
             else:
                 nodes.append((j, k, 0, "LEAF", 0, 0, 0.0))
                 leaves.append((j, k, 0, node))

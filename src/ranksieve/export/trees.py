@@ -82,6 +82,19 @@ def _balanced(thresholds: list[float], levels: list[float]) -> Node:
     return Split(thresholds[k], left, _balanced(thresholds[k + 1 :], levels[k + 1 :]))
 
 
+LEAF = -1
+
+
+def flattened(root: Node) -> list[tuple[Node, int, int]]:
+    """Nodes breadth first, each with the indices of its children, ``LEAF`` if it has none."""
+    nodes, children = [root], []
+    for node in nodes:  # which grows
+        n = len(nodes)
+        children.append((n, n + 1) if isinstance(node, Split) else (LEAF, LEAF))
+        nodes += [node.left, node.right] if isinstance(node, Split) else []
+    return [(node, *pair) for node, pair in zip(nodes, children, strict=True)]
+
+
 def lowest_score(model: LinearModel) -> float:
     """Lowest score of a model of curves."""
     lowest = model.intercept
