@@ -107,6 +107,45 @@ def es_normalised(values, normalizer):
     return (values - bounds["minimum"]) / (bounds["maximum"] - bounds["minimum"])
 
 
+# --- Elasticsearch's own: QueryExtractorBuilder, Ensemble, Tree, TreeNode ---------------------------------
+
+
+def elasticsearch_ltr(folder, columns):
+    """NaN: the query of the feature does not match the document."""
+    content = json.loads((folder / "model.json").read_text())
+    need(set(content) == {"input", "inference_config", "definition"}, "unknown field")
+    ensemble = content["definition"]["trained_model"]["ensemble"]
+    need(
+        ensemble["target_type"] == "regression" and ensemble["aggregate_output"] == {"weighted_sum": {}},
+        "output",
+    )
+    features = {}
+    for extractor in content["inference_config"]["learning_to_rank"]["feature_extractors"]:
+        settings = extractor["query_extractor"]
+        need(
+            set(settings) <= {"feature_name", "query", "default_score"} and settings["query"], "unknown field"
+        )
+        values = np.asarray(columns[settings["feature_name"]], dtype=np.float32)
+        default = np.float32(settings.get("default_score", 0))
+        features[settings["feature_name"]] = np.where(np.isnan(values), default, values).astype(np.float64)
+    need(set(features) == set(ensemble["feature_names"]) == set(content["input"]["field_names"]), "features")
+    score = 0.0
+    for part in ensemble["trained_models"]:
+        nodes = {node["node_index"]: node for node in part["tree"]["tree_structure"]}
+        need(sorted(nodes) == list(range(len(nodes))), "node_index")
+        score = score + ltr_node(nodes, 0, [features[name] for name in part["tree"]["feature_names"]])
+    return score.astype(np.float32)
+
+
+def ltr_node(nodes, k, features):
+    node = nodes[k]
+    if "leaf_value" in node:
+        return np.full(len(features[0]), node["leaf_value"])
+    need(node["decision_type"] == "lt" and min(node["left_child"], node["right_child"]) > k, "cycle")
+    left, right = (ltr_node(nodes, node[side], features) for side in ("left_child", "right_child"))
+    return np.where(features[node["split_feature"]] < node["threshold"], left, right)
+
+
 # --- Solr: ManagedModelStore, LTRScoringModel, LinearModel -----------------------------------------------
 
 
@@ -346,6 +385,7 @@ READERS = {
     "solr": solr,
     "elasticsearch_script": hybrid_readers.script,
     "opensearch_script": hybrid_readers.script,
+    "elasticsearch_ltr": elasticsearch_ltr,
     "elasticsearch_linear": hybrid_readers.linear_retriever,
     "opensearch_hybrid": hybrid_readers.opensearch_hybrid,
     "mongodb": hybrid_readers.mongodb,

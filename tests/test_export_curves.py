@@ -16,7 +16,7 @@ from ranksieve.model.foreign import read_model
 from ranksieve.model.linear import Curve, LinearModel, Term
 from tests.contracts.test_export_contract import NAMES, curved, edge_rows, exported, reported_shift
 from tests.engine_readers import READERS, lambda_mart, xgboost_trees
-from tests.refusals import refused_data
+from tests.refusals import refused_data, refused_parameter
 
 ZERO_OR_NAN = ("elasticsearch", "opensearch", "vespa", "vespa_second_phase", "vespa_global_phase")
 READS_ZERO = ("solr", "ranklib", *ZERO_OR_NAN)
@@ -231,3 +231,39 @@ def test_float64_graphs_compare_in_float64(tmp_path):
     (scores,) = session.run(["scores"], {"features": X})
     assert scores.dtype == np.float64
     np.testing.assert_array_equal(scores, [0.0, 1.0, 3.0, 0.25])
+
+
+# --- Elasticsearch's own learning to rank ----------------------------------------------------------------
+
+
+def test_the_trained_model_has_the_queries_of_its_features(tmp_path):
+    model = one_curve([0.7], [0.0, 2.0], 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        product = make_export(model, "elasticsearch_ltr", {"name": "shop"})
+    content, search = (json.loads(product.files[name]) for name in ("model.json", "query.json"))
+    (extractor,) = content["inference_config"]["learning_to_rank"]["feature_extractors"]
+    query = {"match": {"f1": "{{query}}"}}
+    assert extractor["query_extractor"] == {"feature_name": "f1", "query": query, "default_score": MISSING}
+    learned = {"model_id": "shop", "params": {"query": "USER_QUERY"}}
+    assert search["rescore"] == {"window_size": 100, "learning_to_rank": learned}
+    tree = content["definition"]["trained_model"]["ensemble"]["trained_models"][0]["tree"]
+    thresholds = {node["threshold"] for node in tree["tree_structure"] if "threshold" in node}
+    assert thresholds == {float(np.float32(0.7)), MISSING}
+    definitions = {"f1": {"script_score": {"query": {"match_all": {}}, "script": "{{a}}"}}}
+    options = {"featureset": {"features": [{"name": "f1", "template": definitions["f1"]}]}}
+    for options in ({"featureset": definitions}, options):
+        product = make_export(model, "elasticsearch_ltr", options)
+        assert "USER_QUERY" in product.files["query.json"]
+        assert json.loads(product.files["query.json"])["rescore"]["learning_to_rank"]["params"] == {
+            "a": "USER_QUERY"
+        }
+    with refused_data() as info:
+        make_export(model, "elasticsearch_ltr", {"featureset": {"other": definitions["f1"]}})
+    assert "no query for f1" in info.value.reason
+
+
+@pytest.mark.parametrize("name", ["Shop", "shop_", "a b", "x" * 65])
+def test_ids_of_trained_models_are_checked(name):
+    with refused_parameter("name", name):
+        make_export(one_curve([1.0], [0.0, 1.0]), "elasticsearch_ltr", {"name": name})

@@ -41,7 +41,7 @@ def place_of(target, folder):
     return folder / ("out" if EXPORTS[target].folder else "file.py")
 
 
-@pytest.mark.parametrize("target", ANY_NAMES)
+@pytest.mark.parametrize("target", [target for target in ANY_NAMES if EXPORTS[target].lines])
 def test_a_model_with_all_hostile_names(target, tmp_path):
     assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
 

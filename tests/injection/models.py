@@ -65,7 +65,7 @@ def random_names(rng, target, features):
     if target == "ranklib":
         return {} if rng.random() < 0.9 else {features[0]: random_name(rng)}
     if target in ("lightgbm", "xgboost") and rng.random() < 0.8:
-        return {name: f"{''.join(rng.choice(list(LETTERS), 3))}{j}" for j, name in enumerate(features)}
+        return {name: f"{''.join(rng.choice(list(LETTERS), 1))}{j}" for j, name in enumerate(features)}
     return {name: random_name(rng) for name in features if rng.random() < 0.3}
 
 

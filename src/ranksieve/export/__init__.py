@@ -15,6 +15,7 @@ from ranksieve.errors import lookup
 from ranksieve.export.base import FILE_NAME, Maker, NameRule, Product, Target, paths_of
 from ranksieve.export.boosters import lightgbm, xgboost
 from ranksieve.export.elasticsearch import MODEL_NAME, RESCORE_WINDOW, learning_to_rank_plugin
+from ranksieve.export.elasticsearch_ltr import LTR_WINDOW, MODEL_ID, elasticsearch_ltr
 from ranksieve.export.hybrid import (
     HYBRID_WINDOW,
     elasticsearch_linear,
@@ -70,6 +71,16 @@ EXPORTS: dict[str, Target] = {
     "solr": _plugin(solr, FILE_NAME),
     "elasticsearch_script": _script("Elasticsearch"),
     "opensearch_script": _script("OpenSearch"),
+    "elasticsearch_ltr": Target(
+        elasticsearch_ltr,
+        WINDOW_OPTIONS | {"featureset"},
+        folder=True,
+        lines=False,
+        curves=True,
+        check_featureset=sub_queries,
+        model_name=MODEL_ID,
+        window=LTR_WINDOW,
+    ),
     "elasticsearch_linear": _hybrid(elasticsearch_linear, MODEL_NAME),
     "opensearch_hybrid": _hybrid(opensearch_hybrid, MODEL_NAME),
     "mongodb": _hybrid(mongodb, FILE_NAME),

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ranksieve._types import FloatArray
 from ranksieve.errors import printable, warn_caller
 from ranksieve.export.base import float32, not_exportable
 
 if TYPE_CHECKING:
-    from ranksieve.model.linear import Curve, LinearModel
+    from ranksieve.model.linear import LinearModel, Term
 
 MISSING = float(np.finfo(np.float32).max)
 """Stands for a missing value in trees; the largest float32, so it is on the right of every threshold."""
@@ -109,7 +108,7 @@ def notes_on_missing(model: LinearModel, engine: str, reads: str = "reads") -> t
 
     A warning if the model learned a level for missing values; else the model adds nothing for them.
     """
-    differing = [(term.name, curve) for term in model.terms if (curve := term.curve) and _differs(curve)]
+    differing = [(term.name, term.curve) for term in model.terms if term.curve and differs_from_zero(term)]
     learned = [printable(name) for name, curve in differing if curve.missing]
     if learned:
         warn_caller(
@@ -125,6 +124,7 @@ def notes_on_missing(model: LinearModel, engine: str, reads: str = "reads") -> t
     )
 
 
-def _differs(curve: Curve) -> bool:
-    at_zero: FloatArray = curve(np.zeros(1))
-    return bool(at_zero[0] != curve.missing)
+def differs_from_zero(term: Term) -> bool:
+    """Whether the level for missing values is not that of 0."""
+    curve = term.curve
+    return curve is not None and bool(curve(np.zeros(1))[0] != curve.missing)
