@@ -251,9 +251,9 @@ def test_the_trained_model_has_the_queries_of_its_features(tmp_path):
     thresholds = {node["threshold"] for node in tree["tree_structure"] if "threshold" in node}
     assert thresholds == {float(np.float32(0.7)), MISSING}
     definitions = {"f1": {"script_score": {"query": {"match_all": {}}, "script": "{{a}}"}}}
-    options = {"featureset": {"features": [{"name": "f1", "template": definitions["f1"]}]}}
-    for options in ({"featureset": definitions}, options):
-        product = make_export(model, "elasticsearch_ltr", options)
+    plugin = {"features": [{"name": "f1", "template": definitions["f1"]}]}
+    for featureset in (definitions, plugin):
+        product = make_export(model, "elasticsearch_ltr", {"featureset": featureset})
         assert "USER_QUERY" in product.files["query.json"]
         assert json.loads(product.files["query.json"])["rescore"]["learning_to_rank"]["params"] == {
             "a": "USER_QUERY"
