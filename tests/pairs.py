@@ -21,6 +21,19 @@ def pair_weights(pairs, y, qid, query_weight=None, level_weights=None):
     return weight
 
 
+def sqrt_weights(pairs, qid):
+    """1/√P for each pair of a query with P pairs: the default weights of SparseRanker."""
+    query = np.asarray(qid)[pairs[:, 0]]
+    return np.array([1.0 / np.sqrt(np.count_nonzero(query == one)) for one in query])
+
+
+def sqrt_query_weight(data):
+    """1/√P of each query with P pairs (any weight without pairs): the default of SparseRanker."""
+    pairs = explicit_pairs(data.y, data.qid)
+    counts = [np.count_nonzero(data.qid[pairs[:, 0]] == query) for query in data.query_ids]
+    return 1.0 / np.sqrt(np.maximum(counts, 1))
+
+
 def squared_hinge(s, pairs, weight):
     """Σ ω max(0, 1 − (s_i − s_j))², its gradient, its generalised Hessian and Σ ω ξ, in long double."""
     s = np.asarray(s, dtype=np.longdouble)

@@ -15,11 +15,16 @@ from sklearn.preprocessing import StandardScaler
 
 import ranksieve as rs
 from ranksieve.data.describe import Names, document_name, find_document, query_rows
+from ranksieve.explain import IMPORTANCE_RIDGE_SHARE
 from ranksieve.metrics import PROFILES
 from ranksieve.metrics.significance import holm, paired_t, randomisation
 from ranksieve.model.linear import LinearModel, Term
+from ranksieve.objective import make_objective
+from ranksieve.penalties import Ridge
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
+from tests.pairs import explicit_pairs
 from tests.refusals import refused_as, refused_parameter
+from tests.solving import prox_newton
 from tests.tiers import examples
 
 EPS = np.finfo(float).eps
@@ -395,6 +400,30 @@ def test_drops_with_refit_also_refit_the_full_model():
     refitted = rs.feature_importance(model, data, "ndcg@10", profile="standard", train=data)
     assert [drop.loss for drop in refitted] == pytest.approx([0.0, 0.0], abs=1e-9)
     assert refitted[0].value > 0.9
+
+
+def test_refits_keep_the_pair_weighting_of_the_model():
+    data = rs.make_ranking(40, 4, 4, docs_per_query=(3, 30), noise=2.0, random_state=5)
+    ranker = rs.SparseRanker(pair_weighting="queries", normalise="none", families="forward", cv=2)
+    model = ranker.fit(data).to_model()
+    assert len(model.names) > 2
+
+    def refitted(names, weight):
+        train = data.select_features(names)
+        objective = make_objective(train, query_weight=weight)
+        slope = np.abs(objective.gradient(objective.at_zero)).max()
+        w = prox_newton(objective, Ridge(IMPORTANCE_RIDGE_SHARE * slope), tol=1e-9).w
+        return rs.evaluate(train.X @ w, data, "ndcg@10", profile="standard").mean["ndcg@10"]
+
+    counts = np.array(
+        [max(1, len(explicit_pairs(data.y[data.qid == q], [0] * sum(data.qid == q)))) for q in data.query_ids]
+    )
+    differ = False
+    for drop in rs.feature_importance(model, data, "ndcg@10", profile="standard", train=data):
+        others = [name for name in model.names if name != drop.feature]
+        assert drop.without == pytest.approx(refitted(others, 1.0 / counts), abs=1e-9)
+        differ |= abs(drop.without - refitted(others, None)) > 1e-4
+    assert differ, "the weighting matters"
 
 
 def test_a_refit_of_the_only_feature():

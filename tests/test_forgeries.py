@@ -22,6 +22,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.data.budget import Budget
 from ranksieve.data.dataset import fingerprint
+from ranksieve.losses import SquaredHinge
 from ranksieve.model.linear import model_from_dict
 from ranksieve.objective import make_objective
 from ranksieve.subset import SubsetSearch
@@ -558,7 +559,7 @@ def arbitrary_weights(content: Any) -> None:
     """Random weights, and ℓ1 weights that make them optimal."""
     rng = np.random.default_rng(0)
     w, alpha = rng.normal(size=8), 0.05
-    objective = make_objective(TRAIN)
+    objective = make_objective(TRAIN, SquaredHinge(pair_weighting=content["parameters"]["pair_weighting"]))
     point = objective.evaluate(w)
     v = np.abs(objective.gradient(point)) / alpha
     w = np.where(np.sign(objective.gradient(point)) * w < 0, w, 0.0)
@@ -727,6 +728,8 @@ def test_the_checker_of_the_documentation_accepts_honest_proofs(kind):
         {"normalise": "within_z", "must_not": [0, "f3"]},
         {"normalise": "min_max", "signs": {"f2": "-", "f5": "+"}, "ridge": 1e-3},
         {"must_have": ["f1", "f3"], "max_nodes": 3},
+        {"pair_weighting": "sqrt"},
+        {"pair_weighting": "queries", "normalise": "z"},
     ],
 )
 def test_the_checker_of_the_documentation_supports_scales_and_limits(parameters):
@@ -764,6 +767,8 @@ def test_the_checker_of_the_documentation_refuses_the_wrong_set_and_a_changed_fi
         (("terms", 0, "weight"), 7.0),
         (("terms", 0, "name"), "f99"),
         (("parameters", "must_not"), ["f*"]),
+        (("parameters", "pair_weighting"), "sqrt"),
+        (("parameters", "pair_weighting"), "lists"),
         (("normalisation",), {"kind": "query_z"}),
         (("data", "query_weight"), "0" * 16),
         (("certificate", "max_cost"), 3.0),

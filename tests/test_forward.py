@@ -13,6 +13,7 @@ from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.data.budget import Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.objective import make_objective
+from tests.pairs import sqrt_query_weight
 
 DATA = rs.make_ranking(n_queries=40, n_features=9, n_informative=5, docs_per_query=12, random_state=5)
 OBJECTIVE = make_objective(DATA)
@@ -158,7 +159,8 @@ def test_each_fold_is_held_out_of_its_own_selection():
     budget, ridge = Budget(must_not=~folds.objective.varies), family.candidates[0].strength
     for k, fold in enumerate(folds.splits[0]):
         rest = data.select_queries(np.setdiff1d(np.arange(data.n_queries), folds.queries[fold]))
-        alone = ForwardSearch(make_objective(rest), budget.usable, FOLD_TOL, ridge, first_tries=1)
+        objective = make_objective(rest, query_weight=sqrt_query_weight(rest))
+        alone = ForwardSearch(objective, budget.usable, FOLD_TOL, ridge, first_tries=1)
         expected = coefs_of(alone.path(len(family), budget))
         np.testing.assert_allclose(family.fold_coefs[:, k], expected, rtol=1e-6, atol=1e-9)
     assert ((family.fold_coefs != 0) != (family.coefs != 0)[:, None]).any()

@@ -227,7 +227,7 @@ def test_selection_frequencies_are_shown_with_the_weights(page, fitted):
 @pytest.mark.parametrize("max_features", [2, None])
 def test_gains_of_held_out_queries(max_features, tmp_path):
     """The baseline is the best candidate beyond the budget, or without a budget the densest one."""
-    data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=0)
+    data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=1)
     ranker = SparseRanker(max_features, n_alphas=15, profile="standard", cv=3).fit(data)
     write_report(build_content(ranker), tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -242,6 +242,19 @@ def test_gains_of_held_out_queries(max_features, tmp_path):
     assert gains["figure"]["layout"]["yaxis"]["title"] == "change in NDCG@10"
     baseline = "the densest candidate" if max_features is None else "the best candidate beyond the budget"
     assert f"{baseline} ({used} features)" in text_of(page)
+
+
+def test_no_gains_over_the_model_itself(tmp_path):
+    """The chosen model is both the best and the densest candidate."""
+    data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=0)
+    ranker = SparseRanker(n_alphas=15, profile="standard", cv=3).fit(data)
+    own = ranker.choice_.validation.values[ranker.choice_.index]
+    np.testing.assert_array_equal(ranker.choice_.densest()[0], own)
+    np.testing.assert_array_equal(ranker.choice_.best()[0], own)
+    write_report(build_content(ranker), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert data_of(page)["gains"] == {}
+    assert "densest candidate" not in text_of(page)
 
 
 def test_the_explorer_has_every_point(fitted, page):

@@ -23,7 +23,7 @@ from ranksieve.report import content_of_model
 from ranksieve.report.fit_page import render
 from ranksieve.report.sentences import optimality
 from tests.conftest import random_dataset
-from tests.pairs import explicit_pairs
+from tests.pairs import explicit_pairs, sqrt_weights
 from tests.refusals import refused_as, refused_data
 
 DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=5, docs_per_query=12, random_state=7)
@@ -42,15 +42,22 @@ def differences(data, columns=slice(None)):
     return data.X[pairs[:, 0]][:, columns] - data.X[pairs[:, 1]][:, columns]
 
 
-def best_multiple(K, d, ridge):
-    """min_σ mean max(0, 1 − σKd)² + ½μ‖σd‖², a parabola between adjacent kinks."""
+def sqrt_shares(data):
+    """ω_ij/Σω of each pair, with ω_ij = 1/√P in a query of P pairs."""
+    weight = sqrt_weights(explicit_pairs(data.y, data.qid), data.qid)
+    return weight / weight.sum()
+
+
+def best_multiple(K, d, ridge, share=None):
+    """min_σ Σ share·max(0, 1 − σKd)² + ½μ‖σd‖², a parabola between adjacent kinks; default: the mean."""
+    share = np.full(len(K), 1.0 / len(K)) if share is None else share
     along, square, values = K @ d, ridge * float(d @ d), [1.0]
     kinks = [0.0, *np.unique(1.0 / along[along > 0]), np.inf]
     for low, high in itertools.pairwise(kinks) if square else ():
-        active = along[(along <= 0) | (along * low < 1.0 - 1e-12)]
-        curvature = 2 * (active @ active) / len(K) + square
-        sigma = np.clip(2 * active.sum() / len(K) / curvature, low, high)
-        values.append(np.mean(np.maximum(0.0, 1.0 - sigma * along) ** 2) + 0.5 * square * sigma**2)
+        active = np.where((along <= 0) | (along * low < 1.0 - 1e-12), along, 0.0)
+        curvature = 2 * share @ active**2 + square
+        sigma = np.clip(2 * share @ active / curvature, low, high)
+        values.append(share @ np.maximum(0.0, 1.0 - sigma * along) ** 2 + 0.5 * square * sigma**2)
     return min(values)
 
 
@@ -75,6 +82,7 @@ def test_no_single_change_of_points_or_unit_is_better():
     """Every change of the points or unit of one feature, evaluated on explicit pairs."""
     columns = [term.index for term in CARD.terms]
     K, ridge, card = differences(DATA, columns), CARD.certificate["ridge"], CARD.card
+    share = sqrt_shares(DATA)
     steps = [float(f"{digit}e{power}") for power in range(-4, 5) for digit in (1, 2, 5)]
     for j, name in enumerate(CARD.names):
         place, points = steps.index(card.units[name]), card.points[name]
@@ -87,7 +95,7 @@ def test_no_single_change_of_points_or_unit_is_better():
         for p, unit in [*others, *((points, unit) for unit in near)]:
             d = CARD.weights
             d[j] = p / unit
-            assert best_multiple(K, d, ridge) > CARD.certificate["objective"] * (1 - 1e-6)
+            assert best_multiple(K, d, ridge, share) > CARD.certificate["objective"] * (1 - 1e-6)
 
 
 def natural_unit(column):
@@ -177,20 +185,20 @@ def test_the_certificate_holds_over_explicit_pairs(kind):
     ranker = rs.SparseRanker(max_features=3, normalise=kind, families="forward", cv=2, profile="standard")
     model = ranker.fit(DATA).to_model()
     card = rs.make_scorecard(model, DATA)
-    proof, pairs = card.certificate, explicit_pairs(DATA.y, DATA.qid)
+    proof, pairs, share = card.certificate, explicit_pairs(DATA.y, DATA.qid), sqrt_shares(DATA)
     Z = model.inputs(DATA)
     assert model.names == card.names
     assert proof["ridge"] == model.certificate["ridge"]
     K = Z[pairs[:, 0]] - Z[pairs[:, 1]]
     scales = np.array([card.parameters["ridge_scales"][name] for name in card.names])
     w = proof["scale"] * scales * card.weights
-    value = np.mean(np.maximum(0.0, 1.0 - K @ w) ** 2) + 0.5 * proof["ridge"] * (w @ w)
+    value = share @ np.maximum(0.0, 1.0 - K @ w) ** 2 + 0.5 * proof["ridge"] * (w @ w)
     assert value == pytest.approx(proof["objective"], rel=1e-12)
-    assert best_multiple(K, w, proof["ridge"]) == pytest.approx(value, rel=1e-9)
+    assert best_multiple(K, w, proof["ridge"], share) == pytest.approx(value, rel=1e-9)
     # The minimum of the real-valued problem is above every dual value, here at the model's weights.
     xi = np.maximum(0.0, 1.0 - K @ model.weights)
-    g = -2.0 * K.T @ xi / len(K)
-    dual = 2.0 * np.mean(xi) - np.mean(xi**2) - (g @ g) / (2.0 * proof["ridge"])
+    g = -2.0 * K.T @ (share * xi)
+    dual = 2.0 * share @ xi - share @ xi**2 - (g @ g) / (2.0 * proof["ridge"])
     assert value - dual == pytest.approx(proof["gap"], abs=1e-7)
     assert proof["relative_gap"] == proof["gap"] / proof["objective"]
 

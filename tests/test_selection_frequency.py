@@ -9,6 +9,7 @@ import ranksieve as rs
 from ranksieve.cli.fit_output import feature_strength
 from ranksieve.metrics import PROFILES
 from ranksieve.rankers.measures import single_feature
+from tests.pairs import sqrt_query_weight
 from tests.refusals import refused_data, refused_parameter
 
 
@@ -37,7 +38,8 @@ def test_a_refit_equals_the_path_on_the_drawn_queries(data, ranker):
     part = np.sort(np.random.default_rng(7).choice(queries, int(0.3 * len(queries)), replace=False))
     z_scores = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
     normalised = data.replace_features(z_scores, data.feature_names).select_queries(part)
-    expected = rs.sparse_path(normalised, alphas=[ranker.choice_.candidate.strength]).coefs[0] != 0
+    alphas, weight = [ranker.choice_.candidate.strength], sqrt_query_weight(normalised)
+    expected = rs.sparse_path(normalised, alphas=alphas, query_weight=weight).coefs[0] != 0
     np.testing.assert_array_equal(
         rs.selection_frequency(ranker, data, 1, share=0.3, random_state=7), expected
     )

@@ -11,6 +11,7 @@ from ranksieve.choice.families import DEFAULT_FAMILIES
 from ranksieve.choice.folds import Folds
 from ranksieve.choice.held_out import average_over, standard_error
 from ranksieve.data.dataset import Dataset
+from ranksieve.losses import SquaredHinge
 from ranksieve.metrics import Evaluator, evaluate
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
@@ -21,6 +22,7 @@ from ranksieve.rankers import SparseRanker
 from ranksieve.rankers.frontier import frontier
 from ranksieve.rankers.sparse_ranker import CV_REPEATS
 from tests.conftest import random_dataset
+from tests.pairs import sqrt_query_weight
 from tests.refusals import refused_data, refused_parameter
 from tests.solving import prox_newton
 from tests.tiers import tiered
@@ -44,7 +46,12 @@ def l1_ranker(**options):
 def test_selects_the_best_point_of_the_path_on_validation_data(train):
     a, b = halves(train)
     fitted = l1_ranker(metric="map", profile="standard").fit(a, valid=b)
-    path = sparse_path(a, alphas=fitted.choice_.family.strengths, normalise="within_z")
+    path = sparse_path(
+        a,
+        alphas=fitted.choice_.family.strengths,
+        normalise="within_z",
+        loss=SquaredHinge(pair_weighting="sqrt"),
+    )
     X = path.preparation.apply(b).X
     means = [evaluate(X @ w, b, ["map"], "standard").mean["map"] for w in path.coefs]
     used = path.n_nonzero >= 1
@@ -72,12 +79,15 @@ def test_forward_selection_is_used_if_a_coarse_grid_exceeds_the_budget(train):
 
 def test_cross_validation_holds_out_whole_queries(train):
     """The held-out value of a query is that of models fitted without it, up to one Newton step."""
-    fitted = SparseRanker(metric="ndcg@5", cv=4, random_state=3, families=("l1",)).fit(train)
-    folds = Folds(fitted.preparation_.for_learning(train), 4, CV_REPEATS, 3)
+    fitted = SparseRanker(metric="ndcg@5", cv=4, random_state=5, families=("l1",)).fit(train)
+    folds = Folds(fitted.preparation_.for_learning(train), 4, CV_REPEATS, 5)
     values = np.zeros((len(fitted.choice_.family), train.n_queries))
     for queries in folds.queries:
         others = np.setdiff1d(np.arange(train.n_queries), queries)
-        exact = sparse_path(folds._data.select_queries(others), alphas=fitted.choice_.family.strengths)
+        rest = folds._data.select_queries(others)
+        exact = sparse_path(
+            rest, alphas=fitted.choice_.family.strengths, query_weight=sqrt_query_weight(rest)
+        )
         held_out = folds._data.select_queries(queries)
         measured = Evaluator(held_out, "standard").evaluate_many(held_out.X @ exact.coefs.T, "ndcg@5")
         values[:, queries] += measured / len(folds.splits)
@@ -195,7 +205,7 @@ def test_refit_on_all_keeps_the_features_and_uses_all_data(train):
         assert not np.array_equal(both.coef_, one.coef_)
         assert both.gap_ <= 1e-6 * both.objective_
         together = one.preparation_.for_learning(a.joined(b))
-        objective = make_objective(together)
+        objective = make_objective(together, query_weight=sqrt_query_weight(together))
         value = objective.evaluate(both.coef_).value + both.choice_.candidate.penalty.value(both.coef_)
         assert both.objective_ == pytest.approx(value)
         assert value < objective.evaluate(one.coef_).value + both.choice_.candidate.penalty.value(one.coef_)
@@ -275,7 +285,8 @@ def test_weights_without_l1_minimise_the_loss_on_the_support(train, family):
     support = fitted.support_
     X = fitted.preparation_.apply(a).X
     reduced = a.replace_features(X[:, support], [f"x{j}" for j in support])
-    expected = prox_newton(make_objective(reduced), Ridge(fitted.choice_.candidate.strength), tol=1e-10)
+    objective = make_objective(reduced, query_weight=sqrt_query_weight(reduced))
+    expected = prox_newton(objective, Ridge(fitted.choice_.candidate.strength), tol=1e-10)
     np.testing.assert_allclose(fitted.coef_[support], expected.w, atol=1e-4)
     assert fitted.to_model().certificate["ridge"] == fitted.choice_.candidate.strength
     assert "alpha" not in fitted.to_model().certificate

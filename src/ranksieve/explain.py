@@ -69,7 +69,7 @@ class FeatureContribution:
 
     ``value_a`` is filled and normalised, or the value of the curve, whose weight is 1.
     ``logged_a`` is the value in the data, None if missing, and ``filled_a`` is filled but not normalised;
-    likewise for b.
+    None if a curve has a level for missing values; likewise for b.
     """
 
     feature: str
@@ -79,8 +79,8 @@ class FeatureContribution:
     contribution: float
     logged_a: float | None
     logged_b: float | None
-    filled_a: float
-    filled_b: float
+    filled_a: float | None
+    filled_b: float | None
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def explain_pair(
     i, j = (int(np.flatnonzero(query.rows == row)[0]) for row in (row_a, row_b))
     values, filled = query.values[[i, j]], query.filled[[i, j]]
     contributions = model.weights * (values[0] - values[1])
-    columns = [model.weights, *values, contributions, *to_plain(query.logged[[i, j]]), *filled]
+    columns = [model.weights, *values, contributions, *to_plain(query.logged[[i, j]]), *to_plain(filled)]
     parts = list(
         map(FeatureContribution, query.features, *(np.asarray(column).tolist() for column in columns))
     )

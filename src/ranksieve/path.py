@@ -164,7 +164,9 @@ def sparse_path(
         "curves": a step function of each feature, with at most 32 thresholds at quantiles of the training
         data and a level for missing values. The penalty is the total variation: α times the sum of all
         |steps| and |levels of missing values|. ``max_features``, ``must_have``, ``must_not`` and
-        ``l1_weights`` are about features; with the sign "+" a curve never falls, with "-" it never rises.
+        ``l1_weights`` are about features; with the sign "+" a curve never falls, with "-" it never rises. A
+        value that is missing where none was in training contributes 0. Curves need one byte of memory per
+        value, also for data on disk.
     """
     if not tol > 0:
         raise ParameterError("tol", tol, "must be a number > 0")

@@ -256,7 +256,8 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
 
     α Σ_j v_j|w_j| with v_j = 1/(1 + t_j/ε), t_j = |w_j|·√h_j as a share of the largest, where w are the
     weights of the point and h_j is the curvature of feature j: one majorisation step of the log penalty. For
-    all step columns of a feature, t is the total variation of its curve: Σ |steps| + |missing level|.
+    all step columns of a feature, t is the total variation of its curve: Σ |steps| + |missing level|, and the
+    family ends when it has more steps than the last point of the path.
     """
     penalty = task.penalty
     if not isinstance(penalty, L1):
@@ -271,7 +272,7 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
         return replace(penalty, alpha=alpha, weights=base / (1.0 + share / HALF_SLOPE_SHARE))
 
     candidates: list[Candidate] = []
-    report, point = task.progress.next(), None
+    report, point, most_steps = task.progress.next(), None, np.count_nonzero(path.coefs[-1])
     for k, on_path in enumerate(path.candidates):
         log_penalty = reweighted(on_path.strength, on_path.coef)
         result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, log_penalty), point)
@@ -281,29 +282,33 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
             fold_coefs = task.folds.minima(result.point, slopes)
         candidates.append(Candidate.of(result, log_penalty, fold_coefs))
         report(k + 1, len(path))
-    return replace(path, label="log", candidates=candidates, validation=None)
+        if columns is not None and np.count_nonzero(result.w) > most_steps:
+            break
+    cut_off = path.cut_off or len(candidates) < len(path)
+    return replace(path, label="log", candidates=candidates, validation=None, cut_off=cut_off)
 
 
 def kept_family(task: FamilyTask, path: Family) -> Family | None:
-    """Curves of the features that the log penalty keeps: a path over their steps alone, down to small α.
+    """The path over the features that the log penalty keeps: their weights, or all steps of their curves.
 
-    The features are those of the last log model within ``max_features``, and without each fold the same
-    number of those that the model without the fold keeps, by total variation. None without ``max_features``.
+    These are the features of the last log model within ``max_features``, and without each fold the same
+    number of those that the model without the fold uses, by |weight| or total variation.
     """
-    most, columns, penalty = task.budget.max_features, task.budget.columns, task.penalty
-    log = None if most is None or columns is None else log_family(task, path)
-    if most is None or columns is None or log is None or not isinstance(penalty, L1):
+    log, penalty, columns = log_family(task, path), task.penalty, task.budget.columns
+    if log is None or not isinstance(penalty, L1):
         return None
+    n_columns = task.objective.n_features
+    most = n_columns if task.budget.max_features is None else task.budget.max_features
     within = np.flatnonzero((log.n_nonzero > 0) & (log.n_nonzero <= most))
     if not len(within):
         return None
-    last = log.candidates[within[-1]]
-    base = np.ones(len(columns)) if penalty.weights is None else penalty.weights
+    last, feature = log.candidates[within[-1]], np.arange(n_columns) if columns is None else columns.feature
+    base = np.ones(n_columns) if penalty.weights is None else penalty.weights
 
     def only(w: FloatArray) -> L1:
-        variation = np.bincount(columns.feature, np.abs(w), minlength=columns.n_features)
+        variation = np.bincount(feature, np.abs(w))
         largest = np.argsort(-variation, kind="stable")[: min(most, np.count_nonzero(variation))]
-        return replace(penalty, weights=np.where(np.isin(columns.feature, largest), base, np.inf))
+        return replace(penalty, weights=np.where(np.isin(feature, largest), base, np.inf))
 
     kept = only(last.coef)
     versions = None if last.fold_coefs is None else [only(w) for w in last.fold_coefs]

@@ -47,15 +47,17 @@ def compare(
     and without Holm's correction for multiple comparisons. The default metric and profile are those the
     models were selected by.
     """
-    from ranksieve.metrics.significance import check_enough
+    from ranksieve.metrics.significance import check_baseline, check_enough
 
     side = lookup(ALTERNATIVES, alternative, "alternative")
     data_file, rankings = (None, files) if metrics.qrels else (files[-1], files[:-1])
     names = short_names(rankings)
     check_enough(rankings)
+    baseline = names.get(baseline or "", baseline)
+    check_baseline(list(names.values()), baseline)
     result = measure(rankings, data_file, metrics, scoring)
     evaluations = {names[file]: evaluation for file, evaluation in result.evaluations.items()}
-    comparison = rs.compare(evaluations, names.get(baseline or "", baseline), alternative=side)
+    comparison = rs.compare(evaluations, baseline, alternative=side)
     first = next(iter(evaluations.values()))
     content = {name: first.to_dict()[name] for name in ("profile", "ties", "too_short")}
     content["mean"] = {name: dict(evaluation.mean) for name, evaluation in evaluations.items()}

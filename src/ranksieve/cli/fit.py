@@ -110,6 +110,9 @@ def read_request(options: FitOptions) -> FitRequest:
         check_stream(entry, options, parameters)
     has_valid = options.valid is not None
     ranker = make_ranker(entry, options.method, options.settings or [], parameters, has_valid)
+    if options.report is not None and getattr(ranker, "shape", "linear") != "linear":
+        reason = "shows linear models only; leave `report` out, or use `shape='linear'`"
+        raise ParameterError("report", options.report, reason)
     test = None if options.test is None else options.data(options.test)
     return FitRequest(options, entry, ranker, previous, settings, test)
 

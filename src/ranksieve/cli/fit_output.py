@@ -246,11 +246,12 @@ def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[t
 
 
 def _weight_text(term: Any) -> str:
-    """The weight, or the number of steps of the curve and the range of its levels."""
+    """The weight, or the number of steps of the curve, the range of its levels and that of missing values."""
     if (curve := term.curve) is None:
         return f"{term.weight:+.5g}"
     n = len(curve.thresholds)
-    return f"{n} step{'' if n == 1 else 's'}, {min(curve.levels):+.3g} to {max(curve.levels):+.3g}"
+    missing = f", missing {curve.missing:+.3g}" if curve.missing else ""
+    return f"{n} step{'' if n == 1 else 's'}, {min(curve.levels):+.3g} to {max(curve.levels):+.3g}{missing}"
 
 
 def _show_groups(ranker: Any) -> None:

@@ -215,10 +215,9 @@ def _with_holm(rows: list[PairedTest]) -> list[PairedTest]:
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
+    check_baseline(names, baseline)
     if baseline is None:
         return list(combinations(names, 2))
-    if baseline not in names:
-        raise ParameterError("baseline", baseline, f"must be one of the evaluations {', '.join(names)}")
     return [(name, baseline) for name in names if name != baseline]
 
 
@@ -246,6 +245,12 @@ def check_enough(evaluations: Sequence[str]) -> None:
     """Refuse to compare fewer than two."""
     if len(evaluations) < 2:
         raise ParameterError("evaluations", evaluations, "must contain at least two")
+
+
+def check_baseline(names: Sequence[str], baseline: str | None) -> None:
+    """Refuse a baseline that is not among the evaluations."""
+    if baseline is not None and baseline not in names:
+        raise ParameterError("baseline", baseline, f"must be one of the evaluations {', '.join(names)}")
 
 
 def _shared_metrics(

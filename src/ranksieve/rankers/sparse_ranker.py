@@ -110,7 +110,8 @@ class SparseRanker(Ranker):
         Select the best model, or the model with the fewest features (with costs: the cheapest) within one
         standard error (over queries) of the best.
     families : sequence of str
-        The families of candidates: "l1" (the path), "log", "forward", "refitted" (the features of the path,
+        The families of candidates: "l1" (the path), "log", "kept" (a path over the features that the log
+        penalty keeps), "forward", "refitted" (the features of the path,
         refitted without ℓ1), "subset" (the best set of each size, as in :class:`ranksieve.BestSubset`, with
         the bound proven by a short search).
     smoothing : int
@@ -142,9 +143,9 @@ class SparseRanker(Ranker):
     device : "cpu" or "cuda"
         Where to fit and score; a GPU needs the extra gpu, see docs/gpu.md.
     shape : "linear" or "curves"
-        "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`, with the families
-        "l1", "log" and, with ``max_features``, "kept": curves of the features that the log penalty keeps.
-        Limits, costs and signs are about features. ``normalise`` and ``missing`` must be "auto".
+        "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`. Limits, costs and
+        signs are about features; ``families`` are "l1", "log" and, by default with ``max_features``, "kept";
+        ``normalise`` and ``missing`` must be "auto".
 
     Attributes
     ----------
@@ -334,14 +335,12 @@ class SparseRanker(Ranker):
     def _family_names(self) -> Sequence[str]:
         names = [self.families] if isinstance(self.families, str) else list(self.families)
         if self.shape == CURVES and tuple(names) == DEFAULT_FAMILIES:
-            names = list(CURVE_FAMILIES)
+            names = [name for name in CURVE_FAMILIES if name != "kept" or self.max_features is not None]
         for name in names:
             lookup(FAMILIES, name, "families")
             if self.shape == CURVES and name not in CURVE_FAMILIES:
                 reason = f"has no curves; choose from {', '.join(CURVE_FAMILIES)}, or use `shape='linear'`"
                 raise ParameterError("families", name, reason)
-            if self.shape != CURVES and name == "kept":
-                raise ParameterError("families", name, "is a family of curves; use `shape='curves'`")
         if not names:
             raise ParameterError("families", self.families, f"must name one or more of {', '.join(FAMILIES)}")
         return names

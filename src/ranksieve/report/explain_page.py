@@ -127,10 +127,10 @@ def model_sentences(model: LinearModel) -> list[str]:
     return sentences
 
 
-def value_text(logged: float | None, filled: float) -> str:
-    """A value of the data, or "missing, filled with 3.1"."""
+def value_text(logged: float | None, filled: float | None) -> str:
+    """A value of the data, or "missing, filled with 3.1"; "missing" if the model has a level for it."""
     if logged is None or logged != logged:
-        return f"missing, filled with {filled:.4g}"
+        return "missing" if filled is None or filled != filled else f"missing, filled with {filled:.4g}"
     return f"{logged:.4g}"
 
 

@@ -22,6 +22,7 @@ from ranksieve.solvers.base import (
     minimum_of_sample,
 )
 
+STEP_JOIN_SHARE = 0.95  # of step columns, because neighbours of a step have nearly its gradient
 JOIN_SHARE = 0.8  # a feature joins the working set if its gradient reaches this fraction of its slope
 PREPARE_SHARE = 0.6  # from this fraction on, its values are copied, because it may join soon
 MIN_SET_LIMIT, MAX_SET_LIMIT = 256, 1000  # range of the size limit of working sets
@@ -65,7 +66,8 @@ class ProxNewton(Solver):
 def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal: float) -> Point | None:
     """One Newton step; None if rounding prevents a decrease."""
     objective, limit = problem.objective, working_set_limit(problem.objective)
-    columns = working_set(slopes, point.w, g, JOIN_SHARE, limit, problem.usable)
+    share = STEP_JOIN_SHARE if isinstance(objective.features, StepFeatures) else JOIN_SHARE
+    columns = working_set(slopes, point.w, g, share, limit, problem.usable)
     if not objective.features.keeps(columns):
         objective.features.keep(working_set(slopes, point.w, g, PREPARE_SHARE, 2 * limit))
     target = point.w.copy()
