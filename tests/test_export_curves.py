@@ -9,14 +9,16 @@ import warnings
 import numpy as np
 import pytest
 
-from ranksieve.export import EXPORTS, make_export
+from ranksieve.export import EXPORTS, export_model, make_export
 from ranksieve.export.solr import SLACK, _threshold
 from ranksieve.export.trees import MISSING, Split, curve_trees, lowest_score
 from ranksieve.model.foreign import read_model
 from ranksieve.model.linear import Curve, LinearModel, Term
-from tests.contracts.test_export_contract import NAMES, curved, edge_rows, exported, reported_shift
+from ranksieve.rankers import SparseRanker
+from tests.contracts.test_export_contract import NAMES, curved, edge_rows, exported, reported_shift, unscaled
 from tests.engine_readers import READERS, lambda_mart, xgboost_trees
 from tests.refusals import refused_data, refused_parameter
+from tests.test_curves import curved_data
 
 ZERO_OR_NAN = ("elasticsearch", "opensearch", "vespa", "vespa_second_phase", "vespa_global_phase")
 READS_ZERO = ("solr", "ranklib", *ZERO_OR_NAN)
@@ -179,6 +181,30 @@ def test_plugins_that_ignore_the_missing_branch_reach_the_level_too():
     always_right = [{**tree, "missing": tree["no"]} for tree in json.loads(definition)]
     assert json.loads(definition) == always_right
     assert '"missing": 1,' not in definition  # node 1 is the left child of the root
+
+
+@pytest.mark.filterwarnings("ignore:the model learned levels")
+@pytest.mark.parametrize("target", [target for target, entry in EXPORTS.items() if entry.curves])
+def test_a_fitted_model_with_missing_values(target, fitted_with_holes, tmp_path):
+    model, data = fitted_with_holes
+    assert any(term.curve.missing for term in model.terms)
+    names = {name: f"attribute({name})" for name in model.names} if target.startswith("vespa") else {}
+    options = {"names": names} if names else {}
+    result = export_model(model, target, tmp_path / "out.py", **options)
+    X = np.where(np.isnan(data.X), MISSING, data.X) if target in READS_ZERO else data.X
+    as_named = {term.name: str(term.index + 1) if target == "ranklib" else term.name for term in model.terms}
+    columns = {names.get(n, as_named[n]): X[:, j] for n, j in zip(model.names, model.columns, strict=True)}
+    columns = {name: column.tolist() for name, column in columns.items()}
+    theirs = unscaled(
+        result, target, np.asarray(READERS[target](tmp_path / "out.py", columns), dtype=np.float64)
+    )
+    np.testing.assert_allclose(theirs, model.predict(data) + reported_shift(result), rtol=0, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def fitted_with_holes():
+    data = curved_data()
+    return SparseRanker(shape="curves", max_features=3, n_alphas=12).fit(data).to_model(), data
 
 
 # --- readers of other packages ---------------------------------------------------------------------------

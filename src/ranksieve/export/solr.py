@@ -37,14 +37,16 @@ def solr(model: LinearModel, options: Options) -> Product:
     """Model, trimmed features and example query for Solr."""
     store = options.store or DEFAULT_STORE
     FILE_NAME.check("store", store)
+    place = {"name": options.name, "store": store}
     if model.has_curves:
         trees, constant, notes = lucene_trees(model, options, "Solr", "reads")
         names = [tree.name for tree in trees]
-        body = _tree_model(trees, constant)
+        body = _tree_model(trees, constant, place)
     else:
         terms, notes = lucene_terms(model, options, "Solr")
-        names, body = [term.name for term in terms], _linear_model(terms)
-    files = {"model.json": as_json({**body, "name": options.name, "store": store})}
+        names = [term.name for term in terms]
+        body = _linear_model(terms, place)
+    files = {"model.json": as_json(body)}
     features: list[dict[str, Any]] = []
     if options.featureset is not None:
         used = trim_features(feature_list(options.featureset), names)
@@ -54,9 +56,10 @@ def solr(model: LinearModel, options: Options) -> Product:
     return Product(files, notes, lambda folder: _load(folder, bool(features)))
 
 
-def _linear_model(terms: Sequence[LuceneTerm]) -> dict[str, Any]:
+def _linear_model(terms: Sequence[LuceneTerm], place: dict[str, str]) -> dict[str, Any]:
     return {
         "class": f"{SOLR_PACKAGE}.model.LinearModel",
+        **place,
         "features": [_feature(term) for term in terms],
         "params": {"weights": {term.name: term.weight for term in terms}},
     }
@@ -66,12 +69,13 @@ def _feature(term: LuceneTerm) -> dict[str, Any]:
     return {"name": term.name} | ({} if term.normaliser is None else {"norm": _norm(term.normaliser)})
 
 
-def _tree_model(trees: Sequence[LuceneTree], constant: float) -> dict[str, Any]:
+def _tree_model(trees: Sequence[LuceneTree], constant: float, place: dict[str, str]) -> dict[str, Any]:
     roots = [_node(tree.root, tree.name) for tree in trees]
     if constant:
         roots.append(_node(constant, ""))
     return {
         "class": f"{SOLR_PACKAGE}.model.MultipleAdditiveTreesModel",
+        **place,
         "features": [{"name": tree.name} for tree in trees],
         "params": {"trees": [{"weight": "1", "root": root} for root in roots]},
     }
