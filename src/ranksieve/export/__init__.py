@@ -137,7 +137,7 @@ def export_model(
         Maps feature names of the model to those of the engine.
     featureset : object, optional
         The engine's definitions of all features, as parsed JSON; those that the model does not use are left
-        out. For hybrid search, a mapping of feature names to queries.
+        out. For hybrid search and elasticsearch_ltr, a mapping of feature names to queries.
     sample : Dataset, optional
         Documents from which to estimate the lowest score, for engines that reject negative scores.
     store : str, optional

@@ -31,6 +31,10 @@ MODEL_ID = NameRule(
     "the id of a trained model has at most 64 lower-case letters, digits, _, . and -, and begins and ends "
     "with a letter or digit",
 )
+LTR_NAME = NameRule(
+    rf"(?!.*\{{\{{){ANY_NAME.pattern}",
+    f"{ANY_NAME.description}, and without {{{{, which begins a parameter in Elasticsearch's queries",
+)
 LTR_WINDOW = 100
 
 
@@ -38,7 +42,7 @@ def elasticsearch_ltr(model: LinearModel, options: Options) -> Product:
     """A trained model with the queries whose scores are its features, and an example search."""
     engine = "Elasticsearch's learning to rank"
     model = prepare_for_export(model, engine)
-    names = engine_names(model.names, options.names, ANY_NAME, engine)
+    names = engine_names(model.names, options.names, LTR_NAME, engine)
     queries: dict[str, Any] = {name: {"match": {name: "{{query}}"}} for name in names}
     if options.featureset is not None:
         queries = sub_queries(options.featureset)
