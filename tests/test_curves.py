@@ -24,7 +24,6 @@ from ranksieve import (
 from ranksieve._parallel import use_threads
 from ranksieve.data.steps import MISSING, StepMatrix
 from ranksieve.errors import DataError, ParameterError
-from ranksieve.export import EXPORTS, make_export
 from ranksieve.model.linear import Curve, model_from_dict
 from ranksieve.objective import make_objective
 from ranksieve.prepare.steps import N_THRESHOLDS, learn_steps, threshold_between, thresholds_of
@@ -265,19 +264,13 @@ def test_explanations_are_exact_sums(fitted, data):
     assert drop.loss > 0
 
 
-def test_json_and_python_represent_curves_and_other_targets_refuse_them(fitted, data, tmp_path):
+def test_the_python_module_is_bit_identical(fitted, data, tmp_path):
     model = fitted.to_model()
     export_model(model, "python", tmp_path / "ranker.py")
     scope = {}
     exec((tmp_path / "ranker.py").read_text(), scope)
     rows = [dict(zip(data.feature_names, row, strict=True)) for row in data.X.tolist()]
     np.testing.assert_array_equal([scope["score"](row) for row in rows], model.predict(data))
-    for target, entry in EXPORTS.items():
-        if entry.curves:
-            assert make_export(model, target, {}).files
-        else:
-            with pytest.raises(DataError, match=f"export to {target} supports linear models only"):
-                make_export(model, target, {})
 
 
 def test_scorecards_and_previous_models_refuse_curves(fitted, data):

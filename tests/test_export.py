@@ -26,6 +26,7 @@ from tests.test_cli import refused, run
 
 LUCENE = ("elasticsearch", "opensearch", "solr")
 HYBRID = ("elasticsearch_linear", "opensearch_hybrid", "mongodb")
+LINES = [target for target, entry in EXPORTS.items() if entry.lines]
 VESPA = ("vespa", "vespa_second_phase", "vespa_global_phase")
 
 
@@ -133,7 +134,7 @@ def test_infinite_weights_are_never_exported(target, tmp_path):
     assert "scale" in info.value.reason
 
 
-@pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
+@pytest.mark.parametrize("target", [target for target in LINES if target != "json"])
 def test_a_model_with_only_zero_weights_is_refused(target, tmp_path):
     with refused_data() as info:
         export_model(weighing(0.0, 0.0, intercept=-1.0), target, tmp_path / "out")
@@ -380,7 +381,7 @@ def test_without_onnx_the_error_names_the_extra(tmp_path, monkeypatch):
 # --- files -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("target", [target for target in EXPORTS if not EXPORTS[target].folder])
+@pytest.mark.parametrize("target", [target for target in LINES if not EXPORTS[target].folder])
 def test_single_files_are_written_to_a_path_or_into_a_folder(target, tmp_path):
     (file,) = export_model(weighing(0.5), target, tmp_path / "here").files
     (inside,) = export_model(weighing(0.5), target, tmp_path, name="my_model").files
@@ -458,7 +459,7 @@ def home(fitted, tmp_path, monkeypatch):
     return data
 
 
-@pytest.mark.parametrize("target", EXPORTS)
+@pytest.mark.parametrize("target", LINES)
 def test_the_command_equals_the_function(target, home, tmp_path):
     if target in HYBRID:
         BY_RANGE.save("model.json")
@@ -542,7 +543,7 @@ def test_a_model_that_normalises_within_queries_is_refused(home):
 def test_exports_of_valid_models_do_not_warn(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for target in EXPORTS:
+        for target in LINES:
             names = {"names": {"f1": "bm25(title)"}} if target in VESPA else {}
             model = BY_RANGE if target in HYBRID else weighing(0.5)
             export_model(model, target, tmp_path / target, **names)

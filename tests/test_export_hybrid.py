@@ -9,7 +9,7 @@ import pytest
 
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.export.painless import MAX_SCRIPT_BYTES, string_literal
-from ranksieve.model.linear import LinearModel, Term
+from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.painless_reader import Compiler, NotPainless, tokens
@@ -22,6 +22,8 @@ SCRIPTS = ("elasticsearch_script", "opensearch_script")
 
 
 def model_for(target):
+    if not EXPORTS[target].lines:
+        return LinearModel((Term("f1", 0, 1.0, Curve((1.0,), (0.0, 2.0))),), 1)
     return BY_RANGE if target in HYBRID else weighing(0.5, 2.0)
 
 

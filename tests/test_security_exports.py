@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import fields
 
@@ -10,7 +11,7 @@ import pytest
 
 from ranksieve.data.dataset import Dataset
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.model.linear import LinearModel, Term
+from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import Preparation
 from tests.contracts.test_export_contract import VESPA
 from tests.engine_readers import READERS, python_process
@@ -19,7 +20,10 @@ from tests.injection.__main__ import try_model
 from tests.injection.round_trip import Fault, check_sentence, check_structure, round_trip
 from tests.refusals import refused_data, refused_parameter
 
-ANY_NAMES = [target for target in EXPORTS if target not in (*VESPA, "qdrant", "ranklib", "opensearch_hybrid")]
+BOOSTERS = ("lightgbm", "xgboost")
+OWN_NAMES = ("ranklib", "elasticsearch_ltr", *BOOSTERS, *VESPA)
+REFUSED = {"elasticsearch_ltr": r"\{\{", "lightgbm": r'[\s",:\[\]{}=]', "xgboost": r"[][<]"}
+ANY_NAMES = [target for target in EXPORTS if target not in (*OWN_NAMES, "qdrant", "opensearch_hybrid")]
 VALUES = np.random.default_rng(0).gamma(2.0, 1.0, (4, len(SHOWN)))
 DATA = Dataset(VALUES, [0, 1, 0, 2], [1, 1, 1, 1], SHOWN)
 
@@ -30,26 +34,39 @@ def model_of(names, kind="none"):
     return LinearModel(terms, len(names), 0.0, preparation)
 
 
+def curves_of(names):
+    terms = (Term(name, j, 1.0, Curve((1.0, 2.0), (0.0, 0.25, 0.01 * j))) for j, name in enumerate(names))
+    return LinearModel(tuple(terms), len(names))
+
+
 def place_of(target, folder):
     return folder / ("out" if EXPORTS[target].folder else "file.py")
 
 
-@pytest.mark.parametrize("target", ANY_NAMES)
+@pytest.mark.parametrize("target", [target for target in ANY_NAMES if EXPORTS[target].lines])
 def test_a_model_with_all_hostile_names(target, tmp_path):
     assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
 
 
-@pytest.mark.parametrize("target", ["ranklib", *VESPA])
+@pytest.mark.parametrize("target", [target for target in ANY_NAMES if EXPORTS[target].curves])
+def test_curves_with_all_hostile_names(target, tmp_path):
+    assert round_trip(curves_of(SHOWN), target, place_of(target, tmp_path), DATA, {})
+
+
+@pytest.mark.parametrize("target", OWN_NAMES)
 def test_hostile_names_with_harmless_engine_names(target, tmp_path):
-    form = "{}" if target == "ranklib" else "attribute(a{})"
+    form = "attribute(a{})" if target in VESPA else "{}"
     names = {name: form.format(j + 1) for j, name in enumerate(SHOWN)}
-    assert round_trip(model_of(SHOWN), target, place_of(target, tmp_path), DATA, names)
+    for model in (curves_of(SHOWN), *([model_of(SHOWN)] if EXPORTS[target].lines else [])):
+        (tmp_path / str(model.has_curves)).mkdir()
+        assert round_trip(model, target, place_of(target, tmp_path / str(model.has_curves)), DATA, names)
 
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
 def test_each_name_is_kept_or_refused(target, tmp_path):
     kind = "query_min_max" if target == "opensearch_hybrid" else "none"
-    model, data = model_of(["f1"], kind), Dataset(VALUES[:, :1], DATA.y, DATA.qid, ["f1"])
+    model = model_of(["f1"], kind) if EXPORTS[target].lines else curves_of(["f1"])
+    data = Dataset(VALUES[:, :1], DATA.y, DATA.qid, ["f1"])
     accepted = []
     for number, name in enumerate((*SHOWN, *CONTROLS, *HALVES)):
         if round_trip(model, target, tmp_path / str(number), data, {"f1": name}):
@@ -57,13 +74,15 @@ def test_each_name_is_kept_or_refused(target, tmp_path):
     assert not {*CONTROLS, *HALVES} & set(accepted)
     if target in ("ranklib", "qdrant", *VESPA):
         assert len(accepted) < 10
+    elif target in REFUSED:
+        assert accepted == [name for name in SHOWN if not re.search(REFUSED[target], name)]
     else:
         assert set(accepted) == set(SHOWN)
 
 
 def test_the_python_module_does_not_run_code_in_names(tmp_path):
     result = export_model(model_of(SHOWN), "python", tmp_path / "m.py")
-    check_structure("python", result, None)
+    check_structure("python", result, model_of(SHOWN))
     columns = {name: VALUES[:, j].tolist() for j, name in enumerate(SHOWN)}
     done = python_process(result.files[0], columns)
     np.testing.assert_array_equal(done["scores"], model_of(SHOWN).predict(DATA))

@@ -16,13 +16,14 @@ from ranksieve.experiment.benching import bench
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.io.folder import is_folder_dataset
 from ranksieve.methods import METHODS
-from ranksieve.model.linear import LinearModel, Term
+from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import Preparation
 from tests.hostile import CONTROLS, PATHS
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused
 
 MODEL = LinearModel((Term("f1", 0, 0.5),), 1)
+CURVE = LinearModel((Term("f1", 0, 1.0, Curve((1.0,), (0.0, 2.0))),), 1)
 NAMES = {"f1": "attribute(f1)"}
 
 
@@ -95,7 +96,7 @@ def test_no_model_name_leads_out_of_the_folder(target, tmp_path):
 
 @pytest.mark.parametrize("target", [target for target in EXPORTS if EXPORTS[target].folder])
 def test_links_that_wait_in_the_folder_of_an_export_are_not_followed(target, tmp_path):
-    model = MODEL
+    model = MODEL if EXPORTS[target].lines else CURVE
     if target == "opensearch_hybrid":
         data = rs.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], [1, 1, 1])
         by_range = Preparation.learn(data, "query_min_max", "keep")

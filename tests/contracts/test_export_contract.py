@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from ranksieve.choice.scorecard import make_scorecard
 from ranksieve.data.dataset import Dataset
 from ranksieve.export import EXPORTS, export_model
 from ranksieve.io.folds import load_letor_folds
-from ranksieve.model.linear import LinearModel, Term, load_model
+from ranksieve.model.linear import Curve, LinearModel, Term, load_model
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.missing import learn_missing
+from ranksieve.prepare.steps import learn_steps
 from ranksieve.rankers import SparseRanker
 from tests.engine_readers import READERS, python_process
 from tests.refusals import refused_data, refused_parameter
@@ -24,8 +26,9 @@ SCRIPTS = ("elasticsearch_script", "opensearch_script")
 SUMS = ("elasticsearch_linear", "mongodb")
 BY_RANGE = (*SUMS, "opensearch_hybrid", "vespa_global_phase")
 VESPA = ("vespa", "vespa_second_phase", "vespa_global_phase")
-DOUBLE = (*VESPA, "qdrant", "json", "python")
-EVERY_MODEL = [target for target in EXPORTS if target not in (*SUMS, "opensearch_hybrid")]
+DOUBLE = (*VESPA, "qdrant", "lightgbm", "json", "python")
+LINES = [target for target, entry in EXPORTS.items() if entry.lines]
+EVERY_MODEL = [target for target in LINES if target not in (*SUMS, "opensearch_hybrid")]
 NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
 
 
@@ -216,7 +219,7 @@ def test_scores_of_random_models(target, tmp_path):
         check_parity(model, target, exported(model, target, tmp_path / str(trial), sample=TEST), TEST)
 
 
-@pytest.mark.parametrize("target", EXPORTS)
+@pytest.mark.parametrize("target", LINES)
 def test_exports_are_reproducible_byte_for_byte(target, tmp_path):
     def contents(place):
         place.mkdir()
@@ -227,7 +230,7 @@ def test_exports_are_reproducible_byte_for_byte(target, tmp_path):
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-@pytest.mark.parametrize("target", EXPORTS)
+@pytest.mark.parametrize("target", LINES)
 def test_numpy_numbers_are_written_as_plain_numbers(target, tmp_path):
     def contents(place, text, whole, weight, number):
         terms = [Term(text(name), whole(j), weight(0.375 * (j + 1))) for j, name in enumerate(NAMES[:5])]
@@ -279,7 +282,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("target", [target for target in EXPORTS if target != "json"])
+@pytest.mark.parametrize("target", [target for target in LINES if target != "json"])
 def test_unsupported_models_are_refused_and_nothing_is_written(target, case, tmp_path):
     model, words = REFUSED[case]
     with refused_data() as info:
@@ -288,7 +291,7 @@ def test_unsupported_models_are_refused_and_nothing_is_written(target, case, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("target", [target for target in EXPORTS if target not in (*BY_RANGE, "json")])
+@pytest.mark.parametrize("target", [target for target in LINES if target not in (*BY_RANGE, "json")])
 def test_ranges_within_a_query_need_an_engine_that_sees_the_result_list(target, tmp_path):
     with refused_data() as info:
         exported(POSITIVE_BY_RANGE, target, tmp_path)
@@ -301,10 +304,114 @@ def test_the_json_format_supports_every_model(tmp_path):
         assert load_model(file) == model
 
 
+# --- curves ----------------------------------------------------------------------------------------------
+
+
+def single(values):
+    return np.asarray(values, dtype=np.float32).astype(np.float64)
+
+
+def curved(seed=0, missing=False):
+    """Curves of the shop's features: 1, 2, 3, 63, 32 steps, and one that depends only on being missing."""
+    rng = np.random.default_rng(seed)
+    terms = []
+    for j, n_steps in enumerate((1, 2, 3, 63, 32, 0)):
+        values = np.unique(np.quantile(TRAIN.X[:, j], np.linspace(0.01, 0.99, n_steps)))
+        thresholds = np.unique(single(values)) if n_steps else np.empty(0)
+        levels = np.concatenate([[0.0], rng.normal(size=len(thresholds))])
+        curve = Curve(tuple(thresholds), tuple(levels), float(rng.normal()) if missing else 0.0)
+        terms.append(Term(NAMES[j], j, 1.0 if j % 2 else -0.5, curve))
+    return LinearModel(tuple(terms), 6, 0.25)
+
+
+def edge_rows(model, holes, target="", n=1000):
+    """Training values, thresholds, their neighbours in float32, values beyond training, missing values.
+
+    Values very near 0 are moved away from it, because LightGBM reads them as 0, and Solr moves a threshold of
+    0 to -1e-13.
+    """
+    least = {"solr": 2e-13, "lightgbm": 1e-34}.get(target, 0.0)
+    rng = np.random.default_rng(1)
+    columns = []
+    for j, term in enumerate(model.terms):
+        t = np.float32(term.curve.thresholds)
+        beyond = [0.0, -0.0, -1e30, 1e30, -1e-40, 1e-40, *([np.nan] if holes else [])]
+        neighbours = [np.nextafter(t, np.float32(end)) for end in (np.inf, -np.inf)]
+        values = np.concatenate([TRAIN.X[:, j], *3 * [t, *neighbours, beyond]])
+        near = (np.abs(values) < least) & (values != 0)
+        values = np.where(near, np.copysign(least, values), values)
+        columns.append(rng.choice(single(values), n))
+    return Dataset(np.column_stack(columns), np.zeros(n), np.zeros(n, dtype=int), NAMES)
+
+
+CURVED = [target for target, entry in EXPORTS.items() if entry.curves]
+READS_ZERO = ("solr", "ranklib")  # instead of a missing value
+
+
+@pytest.mark.filterwarnings("ignore:the model learned levels")
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("target", CURVED)
+def test_curves_have_the_models_scores(target, holes, tmp_path):
+    model = curved(missing=holes)
+    data = edge_rows(model, holes, target)
+    result = exported(model, target, tmp_path)
+    theirs = unscaled(result, target, evaluated(result, target, data).astype(np.float64))
+    X = np.where(np.isnan(data.X), 0.0, data.X) if target in READS_ZERO else data.X
+    ours = model.predict(X) + reported_shift(result)
+    largest = sum(abs(term.weight) * max(map(abs, term.curve.levels)) for term in model.terms)
+    allowed = 16 * (2**-52 if target in DOUBLE else 2**-24) * (largest + abs(reported_shift(result)) + 1)
+    np.testing.assert_allclose(theirs, ours, rtol=0, atol=allowed)
+    if target in LUCENE:
+        assert theirs.min() >= 0
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target not in CURVED])
+def test_other_targets_refuse_curves_in_one_sentence(target, tmp_path):
+    with refused_data() as info:
+        exported(curved(), target, tmp_path)
+    assert info.value.reason == f"export to {target} supports linear models only; fit with `shape='linear'`"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", CURVED)
+def test_training_values_are_on_the_side_that_they_had_in_training(target, tmp_path):
+    """Float64 values, some of them neighbours in float32, and thresholds that are not float32 numbers."""
+    rng = np.random.default_rng(5)
+    near = np.float32(1.7e9) + 128 * np.arange(40, dtype=np.float32)  # neighbours in float32
+    X = np.column_stack(
+        [rng.gamma(2.0, 4.0, 300), rng.choice(near.astype(float) + rng.uniform(-60, 60, 40), 300)]
+    )
+    data = Dataset(X, rng.integers(0, 2, 300), np.repeat(np.arange(30), 10), NAMES[:2])
+    steps = learn_steps(data)
+    model = LinearModel.of_curves(steps, rng.normal(size=len(steps.names)))
+    result = exported(model, target, tmp_path)
+    theirs = unscaled(result, target, evaluated(result, target, data).astype(np.float64))
+    np.testing.assert_allclose(theirs, model.predict(data) + reported_shift(result), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("target", [target for target in EXPORTS if target not in LINES])
+def test_other_targets_refuse_lines_in_one_sentence(target, tmp_path):
+    with refused_data() as info:
+        exported(model_of(WEIGHTS["positive"]), target, tmp_path)
+    assert info.value.reason == f"export to {target} supports curves only; fit with `shape='curves'`"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", [target for target in CURVED if target not in ("json", "python")])
+def test_lines_beside_curves_are_refused(target, tmp_path):
+    mixed = replace(curved(), terms=(*curved().terms[:2], Term("price", 2, 0.5)))
+    filled = replace(curved(), preparation=model_of([1.0] * 6, missing="zero").preparation)
+    for model, words in ((mixed, "the line of price"), (filled, "filled missing values")):
+        with refused_data() as info:
+            exported(model, target, tmp_path)
+        assert words in info.value.reason
+    assert list(tmp_path.iterdir()) == []
+
+
 FILLING = ("json", "onnx", "python", "qdrant", *SCRIPTS)
 
 
-@pytest.mark.parametrize("target", [target for target in EXPORTS if target not in FILLING])
+@pytest.mark.parametrize("target", [target for target in LINES if target not in FILLING])
 def test_a_warning_about_engines_that_replace_missing_values_by_zero(target, tmp_path):
     kind = "query_min_max" if target == "opensearch_hybrid" else None
     model = model_of(WEIGHTS["positive"], kind, missing="column_mean")
@@ -313,7 +420,7 @@ def test_a_warning_about_engines_that_replace_missing_values_by_zero(target, tmp
         exported(model, target, tmp_path, sample=TEST)
 
 
-@pytest.mark.parametrize("target", EXPORTS)
+@pytest.mark.parametrize("target", LINES)
 def test_names_are_mapped_and_checked(target, tmp_path):
     if "names" not in EXPORTS[target].takes:
         with refused_parameter("names", {}):
@@ -330,7 +437,7 @@ def test_names_are_mapped_and_checked(target, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("target", EXPORTS)
+@pytest.mark.parametrize("target", LINES)
 def test_bad_model_names_are_refused(target, tmp_path):
     for name in ("", "../up", "a b", "-x"):
         with refused_parameter("name", name):

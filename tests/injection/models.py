@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksieve.data.dataset import Dataset
-from ranksieve.model.linear import LinearModel, Term
+from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import Preparation
 from tests.hostile import CONTROLS, SHOWN
 
@@ -37,6 +37,8 @@ def random_case(rng):
     qid, y = np.ones(N_DOCS, dtype=int), np.arange(N_DOCS) % 3
     data = Dataset(rng.gamma(2.0, 1.0, (N_DOCS, len(names))), y, qid, names)
     positive = rng.random() < 0.5
+    if rng.random() < 0.3:
+        return curves_of(data, rng), data, names
     weights = rng.uniform(0.1, 2.0, len(names)) * (1 if positive else rng.choice([-1, 1], len(names)))
     preparation = Preparation.learn(data, str(rng.choice(KINDS, p=[0.4, 0.2, 0.2, 0.2])), "keep")
     terms = tuple(Term(name, j, float(weights[j])) for j, name in enumerate(names))
@@ -44,14 +46,26 @@ def random_case(rng):
     return LinearModel(terms, len(names), intercept, preparation.of(names)), data, names
 
 
+def curves_of(data, rng):
+    """A model with a curve for each feature; the thresholds are numbers in float32."""
+    terms = []
+    for j, name in enumerate(data.feature_names):
+        thresholds = np.unique(rng.uniform(0.1, 4.0, 2).astype(np.float32)).tolist()
+        levels = tuple(rng.normal(size=len(thresholds) + 1))
+        terms.append(Term(name, j, 1.0, Curve(tuple(thresholds), levels, float(rng.choice([0.0, 0.5])))))
+    return LinearModel(tuple(terms), data.n_features, float(rng.choice([0.0, -1.5])))
+
+
 def random_names(rng, target, features):
-    """A map to hostile engine names; for Vespa in its syntax, for RankLib mostly none."""
+    """A map to hostile engine names; for Vespa in its syntax, for boosters mostly short, for RankLib none."""
     if target.startswith("vespa"):
         return {name: str(rng.choice(VESPA_FORMS)).format(_inside(rng, j)) for j, name in enumerate(features)}
     if target == "qdrant":
         return {name: _qdrant_name(rng, j) for j, name in enumerate(features)}
     if target == "ranklib":
         return {} if rng.random() < 0.9 else {features[0]: random_name(rng)}
+    if target in ("lightgbm", "xgboost") and rng.random() < 0.8:
+        return {name: f"{''.join(rng.choice(list(LETTERS), 1))}{j}" for j, name in enumerate(features)}
     return {name: random_name(rng) for name in features if rng.random() < 0.3}
 
 

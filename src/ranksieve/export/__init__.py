@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ranksieve._util.files import atomic_write
 from ranksieve.errors import lookup
 from ranksieve.export.base import FILE_NAME, Maker, NameRule, Product, Target, paths_of
+from ranksieve.export.boosters import lightgbm, xgboost
 from ranksieve.export.elasticsearch import MODEL_NAME, RESCORE_WINDOW, learning_to_rank_plugin
+from ranksieve.export.elasticsearch_ltr import LTR_WINDOW, MODEL_ID, elasticsearch_ltr
 from ranksieve.export.hybrid import (
     HYBRID_WINDOW,
     elasticsearch_linear,
@@ -39,7 +41,7 @@ WINDOW_OPTIONS = NAME_OPTIONS | {"window"}
 
 def _plugin(make: Maker, rule: NameRule) -> Target:
     options = NAME_OPTIONS | {"featureset", "sample", "store"}
-    return Target(make, options, folder=True, check_featureset=feature_list, model_name=rule)
+    return Target(make, options, folder=True, curves=True, check_featureset=feature_list, model_name=rule)
 
 
 def _hybrid(make: Maker, rule: NameRule) -> Target:
@@ -51,12 +53,16 @@ def _hybrid(make: Maker, rule: NameRule) -> Target:
 
 def _script(engine: str) -> Target:
     make = partial(painless_script, engine=engine)
-    return Target(make, WINDOW_OPTIONS, folder=True, model_name=MODEL_NAME, window=RESCORE_WINDOW)
+    return Target(
+        make, WINDOW_OPTIONS, folder=True, curves=True, model_name=MODEL_NAME, window=RESCORE_WINDOW
+    )
 
 
 def _vespa(phase: str) -> Target:
     make = partial(vespa, phase=phase)
-    return Target(make, WINDOW_OPTIONS, folder=True, model_name=PROFILE_NAME, window=VESPA_RERANK_COUNT)
+    return Target(
+        make, WINDOW_OPTIONS, folder=True, curves=True, model_name=PROFILE_NAME, window=VESPA_RERANK_COUNT
+    )
 
 
 EXPORTS: dict[str, Target] = {
@@ -65,15 +71,27 @@ EXPORTS: dict[str, Target] = {
     "solr": _plugin(solr, FILE_NAME),
     "elasticsearch_script": _script("Elasticsearch"),
     "opensearch_script": _script("OpenSearch"),
+    "elasticsearch_ltr": Target(
+        elasticsearch_ltr,
+        WINDOW_OPTIONS | {"featureset"},
+        folder=True,
+        lines=False,
+        curves=True,
+        check_featureset=sub_queries,
+        model_name=MODEL_ID,
+        window=LTR_WINDOW,
+    ),
     "elasticsearch_linear": _hybrid(elasticsearch_linear, MODEL_NAME),
     "opensearch_hybrid": _hybrid(opensearch_hybrid, MODEL_NAME),
     "mongodb": _hybrid(mongodb, FILE_NAME),
     "qdrant": Target(qdrant, WINDOW_OPTIONS, folder=True, window=HYBRID_WINDOW),
-    "vespa": Target(vespa, NAME_OPTIONS, folder=True, model_name=PROFILE_NAME),
+    "vespa": Target(vespa, NAME_OPTIONS, folder=True, curves=True, model_name=PROFILE_NAME),
     "vespa_second_phase": _vespa("second"),
     "vespa_global_phase": _vespa("global"),
-    "ranklib": Target(ranklib, NAME_OPTIONS),
-    "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}),
+    "ranklib": Target(ranklib, NAME_OPTIONS, curves=True),
+    "lightgbm": Target(lightgbm, NAME_OPTIONS, lines=False, curves=True),
+    "xgboost": Target(xgboost, NAME_OPTIONS, lines=False, curves=True),
+    "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}, curves=True),
     "json": Target(json_model, frozenset({"name"}), curves=True),
     "python": Target(python, NAME_OPTIONS, curves=True),
 }
@@ -119,7 +137,7 @@ def export_model(
         Maps feature names of the model to those of the engine.
     featureset : object, optional
         The engine's definitions of all features, as parsed JSON; those that the model does not use are left
-        out. For hybrid search, a mapping of feature names to queries.
+        out. For hybrid search and elasticsearch_ltr, a mapping of feature names to queries.
     sample : Dataset, optional
         Documents from which to estimate the lowest score, for engines that reject negative scores.
     store : str, optional
@@ -137,12 +155,14 @@ def export_model(
 
 def make_export(model: LinearModel | FittedRanker, target: str, options: Mapping[str, Any]) -> Product:
     """Make the files of an export in memory."""
-    from ranksieve.model.linear import as_linear_model, refuse_curves
+    from ranksieve.model.linear import as_linear_model, refuse_curves, refuse_lines
 
     entry = lookup(EXPORTS, target, "target")
     chosen, linear = entry.options(target, options), as_linear_model(model, "so it has no weights to export")
     if not entry.curves:
         refuse_curves(linear, f"export to {target}")
+    if not entry.lines:
+        refuse_lines(linear, f"export to {target}")
     return entry.make(linear, chosen)
 
 

@@ -80,14 +80,15 @@ FILE_NAME = NameRule(
 class Target:
     """An export format: the function that makes it, the options it takes, whether it is a folder of files.
 
-    ``curves``: whether it represents curves. ``model_name`` is the rule for model names, ``window`` the
-    default of that option, and ``check_featureset`` refuses definitions of features that the
-    engine would not accept.
+    ``lines`` and ``curves``: whether it represents linear models and curves. ``model_name`` is the rule for
+    model names, ``window`` the default of that option, and ``check_featureset`` refuses definitions of
+    features that the engine would not accept.
     """
 
     make: Maker
     takes: frozenset[str]
     folder: bool = False
+    lines: bool = True
     curves: bool = False
     check_featureset: Callable[[Any], Any] = lambda content: content
     model_name: NameRule = FILE_NAME

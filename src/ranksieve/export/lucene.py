@@ -25,6 +25,7 @@ from ranksieve.export.base import (
     warn_about_means,
     weight32,
 )
+from ranksieve.export.trees import Node, curve_trees, lowest_score, notes_on_missing
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
@@ -79,6 +80,26 @@ def lucene_terms(
     return tuple(map(LuceneTerm, names, weights, normalisers)), notes
 
 
+@dataclass(frozen=True)
+class LuceneTree:
+    """A feature in use and its tree, in float32."""
+
+    name: str
+    root: Node
+
+
+def lucene_trees(
+    model: LinearModel, options: Options, engine: str, reads: str
+) -> tuple[tuple[LuceneTree, ...], float, tuple[str, ...]]:
+    """One tree per feature in use, a constant to add to their sum, and notes."""
+    model = prepare_for_export(model, engine)
+    names = engine_names(model.names, options.names, ANY_NAME, engine)
+    trees = curve_trees(model, engine, single=True)
+    shift, notes = score_shift(model, options.sample, engine)
+    constant = float32(model.intercept + shift, "the intercept")
+    return tuple(map(LuceneTree, names, trees)), constant, (*notes, *notes_on_missing(model, engine, reads))
+
+
 def score_shift(model: LinearModel, sample: Dataset | None, engine: str) -> tuple[float, tuple[str, ...]]:
     """Return a constant to add to all scores so that none is negative, and notes."""
     lowest = min_possible_score(model) if sample is None else float(np.min(model.predict(sample)))
@@ -91,7 +112,8 @@ def score_shift(model: LinearModel, sample: Dataset | None, engine: str) -> tupl
     if lowest >= 0:
         return 0.0, ()
     shift = round_up(-lowest * SHIFT_MARGIN)
-    basis = "by its weights and scales" if sample is None else f"over {sample.n_docs} sample documents"
+    parts = "levels" if model.has_curves else "weights and scales"
+    basis = f"by its {parts}" if sample is None else f"over {sample.n_docs} sample documents"
     return shift, (
         f"Scores are {shift:g} higher than the model's, whose lowest score {basis} is {lowest:.6g}, because "
         f"{engine} rejects negative scores; the ranking is the same.",
@@ -103,7 +125,10 @@ def min_possible_score(model: LinearModel) -> float | None:
 
     In Lucene a feature is the score of a query, so it is not negative. A term with a positive weight is
     lowest at 0, one with a negative weight at the feature's maximum in training, which only "min_max" stores.
+    Curves are bounded.
     """
+    if model.has_curves:
+        return lowest_score(model)
     centre, scale = centre_and_scale(model)
     weights = model.weights / scale
     ranged = model.preparation.normalisation.kind == "min_max"

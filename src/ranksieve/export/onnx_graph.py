@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,19 @@ from ranksieve.export.base import (
     source_names,
     weight32,
 )
+from ranksieve.export.trees import Node, Split, curve_trees, flattened
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
+TREES, TREES_OPSET = "ai.onnx.ml", 3  # the first with float64
+NODE_LISTS = tuple(
+    f"nodes_{name}"
+    for name in ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids", "values")
+)
+LEAF_LISTS = ("target_treeids", "target_nodeids", "target_ids", "target_weights")
+ROUNDED = "Scores are rounded to float32: a tree ensemble in ONNX compares in float64 but returns float32."
 PRECISIONS = {name: np.dtype(name) for name in ("float32", "float64")}
 Step = tuple[str, list[str], str]  # operation, inputs, output
 
@@ -41,6 +50,10 @@ def onnx(model: LinearModel, options: Options) -> Product:
     model = prepare_for_export(model, "ONNX", indicators=True)
     names = engine_names(source_names(model), options.names, ANY_NAME, "ONNX")
     dtype = lookup(PRECISIONS, options.dtype, "dtype")
+    if model.has_curves:
+        graph = _serialise_trees(model, names, options.name, dtype)
+        notes = () if dtype == np.float32 else (ROUNDED,)
+        return Product({f"{options.name}.onnx": graph}, notes)
     if dtype == np.float32:
         _check_float32(model)
     graph = _serialise(model, names, options.name, dtype)
@@ -81,20 +94,72 @@ def _steps(model: LinearModel) -> tuple[list[Step], dict[str, AnyArray]]:
 
 
 def _serialise(model: LinearModel, names: list[str], title: str, dtype: np.dtype[Any]) -> bytes:
-    if find_spec("onnx") is None:
-        raise ImportError(f"ONNX files require the package onnx: {how_to_install('onnx')}")
-    from onnx import checker, helper, numpy_helper
+    _require_onnx()
+    from onnx import helper, numpy_helper
 
     steps, constants = _steps(model)
+    nodes = [helper.make_node(operation, inputs, [output]) for operation, inputs, output in steps]
+    tensors = [numpy_helper.from_array(values.astype(dtype), name) for name, values in constants.items()]
+    return _graph(nodes, tensors, names, title, dtype)
+
+
+def _require_onnx() -> None:
+    if find_spec("onnx") is None:
+        raise ImportError(f"ONNX files require the package onnx: {how_to_install('onnx')}")
+
+
+def _serialise_trees(model: LinearModel, names: list[str], title: str, dtype: np.dtype[Any]) -> bytes:
+    """A tree ensemble, whose output (documents × 1, float32) becomes the scores."""
+    _require_onnx()
+    from onnx import helper, numpy_helper
+
+    single = dtype == np.float32
+    columns = _ensemble(curve_trees(model, "ONNX", single=single))
+    columns["base_values"] = [float32(model.intercept, "the intercept") if single else model.intercept]
+    if not single:
+        for name in ("nodes_values", "target_weights", "base_values"):
+            columns[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(columns.pop(name)), name)
+    number = helper.np_dtype_to_tensor_dtype(dtype)
+    ensemble = helper.make_node(
+        "TreeEnsembleRegressor", ["features"], ["sums"], domain=TREES, n_targets=1, **columns
+    )
+    nodes = [
+        ensemble,
+        helper.make_node("Reshape", ["sums", "shape"], ["sum"]),
+        helper.make_node("Cast", ["sum"], ["scores"], to=number),
+    ]
+    shape = numpy_helper.from_array(np.array([-1]), "shape")
+    return _graph(nodes, [shape], names, title, dtype, helper.make_opsetid(TREES, TREES_OPSET))
+
+
+def _ensemble(trees: Sequence[Node]) -> dict[str, Any]:
+    """Attributes by name, one entry per node or leaf. NaN is not less than a threshold, so it goes right."""
+    nodes, leaves = [], []
+    for j, root in enumerate(trees):
+        for k, (node, left, right) in enumerate(flattened(root)):
+            if isinstance(node, Split):
+                nodes.append((j, k, j, "BRANCH_LT", left, right, node.threshold))
+            else:
+                nodes.append((j, k, 0, "LEAF", 0, 0, 0.0))
+                leaves.append((j, k, 0, node))
+    columns = (*zip(*nodes, strict=True), *zip(*leaves, strict=True))
+    return {name: list(values) for name, values in zip((*NODE_LISTS, *LEAF_LISTS), columns, strict=True)}
+
+
+def _graph(
+    nodes: list[Any], tensors: list[Any], names: list[str], title: str, dtype: np.dtype[Any], *opsets: Any
+) -> bytes:
+    from onnx import checker, helper
+
     number = helper.np_dtype_to_tensor_dtype(dtype)
     graph = helper.make_graph(
-        [helper.make_node(operation, inputs, [output]) for operation, inputs, output in steps],
+        nodes,
         title,
         [helper.make_tensor_value_info("features", number, ["documents", len(names)])],
         [helper.make_tensor_value_info("scores", number, ["documents"])],
-        [numpy_helper.from_array(values.astype(dtype), name) for name, values in constants.items()],
+        tensors,
     )
-    opset = [helper.make_opsetid("", OPSET)]
+    opset = [helper.make_opsetid("", OPSET), *opsets]
     proto = helper.make_model(graph, producer_name="ranksieve", ir_version=IR_VERSION, opset_imports=opset)
     proto.producer_version = __version__
     helper.set_model_props(proto, {"features": json.dumps(names, ensure_ascii=False)})

@@ -18,6 +18,7 @@ from ranksieve.export.base import (
 )
 from ranksieve.export.elasticsearch import ADDRESS
 from ranksieve.export.lucene import USER_QUERY, curl, rescore_query
+from ranksieve.export.trees import MISSING, Node, Split, curve_trees
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
@@ -62,9 +63,16 @@ def _source(model: LinearModel, options: Options, engine: str) -> str:
     names = engine_names(source_names(model), options.names, ANY_NAME, engine)
     fills = fill_values(model) or [0.0] * len(names)
     lines = [f"double s = {folded.intercept!r};"]
-    for name, term, fill in zip(names, folded.terms, fills, strict=True):
-        value = _value(name, fill, is_indicator=term.name in indicators)
-        lines.append(f"s += {term.weight!r} * {value};")
+    if model.has_curves:
+        for number, (name, tree) in enumerate(
+            zip(names, curve_trees(model, engine, single=False), strict=True)
+        ):
+            lines.append(f"double x{number} = {_value(name, MISSING, is_indicator=False)};")
+            lines.append(f"s += {_conditional(tree, f'x{number}')};")
+    else:
+        for name, term, fill in zip(names, folded.terms, fills, strict=True):
+            value = _value(name, fill, is_indicator=term.name in indicators)
+            lines.append(f"s += {term.weight!r} * {value};")
     source = "\n".join([*lines, POSITIVE])
     if len(source.encode()) > MAX_SCRIPT_BYTES:
         raise not_exportable(
@@ -72,6 +80,13 @@ def _source(model: LinearModel, options: Options, engine: str) -> str:
             f"at most {MAX_SCRIPT_BYTES}; fit with a smaller `max_features`"
         )
     return source
+
+
+def _conditional(node: Node, variable: str) -> str:
+    if not isinstance(node, Split):
+        return repr(node)
+    left, right = _conditional(node.left, variable), _conditional(node.right, variable)
+    return f"({variable} < {node.threshold!r} ? {left} : {right})"
 
 
 def _value(name: str, fill: float, is_indicator: bool) -> str:

@@ -15,11 +15,13 @@ from ranksieve.export.base import (
     centre_and_scale,
     engine_names,
     fill_values,
+    float32,
     intercept_note,
     prepare_for_export,
     source_names,
     warn_about_means,
 )
+from ranksieve.export.trees import Node, Split, curve_trees, notes_on_missing
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
@@ -126,13 +128,39 @@ def ranklib(model: LinearModel, options: Options) -> Product:
     """One line of ``id:weight``, with the header of Coordinate Ascent, RankLib's linear model.
 
     The number of a feature is its column in the training data, from 1, unless ``names`` overrides it. The
-    format has no constant, so scores lack that of the intercept and of normalisation.
+    format has no constant, so scores lack that of the intercept and of normalisation. Curves become the
+    trees of LambdaMART.
     """
     model = prepare_for_export(model, "RankLib")
     warn_about_means(model, "RankLib")
     folded = model.folded()
     columns = {term.name: str(term.index + 1) for term in model.terms}
     numbers = engine_names(model.names, {**columns, **options.names}, FEATURE_ID, "RankLib")
+    if model.has_curves:
+        return Product({f"{options.name}.txt": _ensemble(model, numbers)}, notes_on_missing(model, "RankLib"))
     pairs = " ".join(f"{number}:{term.weight!r}" for number, term in zip(numbers, folded.terms, strict=True))
     text = f"## Coordinate Ascent\n## Exported by ranksieve {__version__}\n{pairs}\n"
     return Product({f"{options.name}.txt": text}, intercept_note(folded.intercept, "RankLib's format"))
+
+
+def _ensemble(model: LinearModel, numbers: list[str]) -> str:
+    """One tree per feature and one for the constant, without spaces, which RankLib takes for nodes."""
+    trees = list(map(_split, curve_trees(model, "RankLib", single=True), numbers))
+    if model.intercept:
+        trees.append(_split(float32(model.intercept, "the intercept"), ""))
+    lines = [
+        f'<tree id="{k}" weight="1.0"><split>{tree}</split></tree>' for k, tree in enumerate(trees, start=1)
+    ]
+    header = f"## LambdaMART\n## Exported by ranksieve {__version__}\n"
+    return header + "\n".join(["<ensemble>", *lines, "</ensemble>"]) + "\n"
+
+
+def _split(node: Node, number: str) -> str:
+    """Content of a ``split``; values ≤ the threshold go left."""
+    if not isinstance(node, Split):
+        return f"<output>{node!r}</output>"
+    left, right = _split(node.left, number), _split(node.right, number)
+    return (
+        f"<feature>{number}</feature><threshold>{node.last_left!r}</threshold>"
+        f'<split pos="left">{left}</split><split pos="right">{right}</split>'
+    )

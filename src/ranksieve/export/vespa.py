@@ -20,6 +20,7 @@ from ranksieve.export.base import (
     warn_about_means,
 )
 from ranksieve.export.lucene import USER_QUERY
+from ranksieve.export.trees import Node, Split, curve_trees, notes_on_missing
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel, Term
@@ -55,19 +56,25 @@ def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product
     model = prepare_for_export(model, engine, within=("query_min_max",) if phase == "global" else ())
     warn_about_means(model, "Vespa")
     folded = model if model.per_query else model.folded()
-    features = _features(folded, options)
-    if model.per_query:
-        features = [f"normalize_linear({feature})" for feature in features]
+    features, notes = _features(folded, options), tuple[str, ...]()
+    if model.has_curves:
+        trees = curve_trees(model, engine, single=False)
+        values, summands = _conditions(trees, features, model.intercept)
+        notes = notes_on_missing(model, "Vespa", "may, depending on the feature, read")
+    else:
+        if model.per_query:
+            features = [f"normalize_linear({feature})" for feature in features]
+            notes = (
+                "Minimum and maximum of each feature are taken over the top "
+                f"{options.window} documents of a query.",
+            )
+        values, summands = _linear(folded, features)
     search = "select * from sources * where userQuery()"
     query = {"yql": search, "query": USER_QUERY, "ranking": options.name}
     files = {
-        f"{options.name}.profile": _profile(options.name, folded, features, phase, options.window),
+        f"{options.name}.profile": _profile(options.name, values, summands, phase, options.window),
         "query.json": as_json(query),
     }
-    note = (
-        f"Minimum and maximum of each feature are taken over the top {options.window} documents of a query."
-    )
-    notes = (note,) if model.per_query else ()
     return Product(files, notes, lambda folder: _load(folder, options.name))
 
 
@@ -78,7 +85,8 @@ def _features(model: LinearModel, options: Options) -> list[str]:
     return engine_names(model.names, options.names, MAPPED_NAME, "Vespa", ADVICE)
 
 
-def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str, window: int) -> str:
+def _linear(model: LinearModel, features: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Constants and summands of the expression."""
     *constants, intercept = _constants(model.terms, features)
     weights = [decimal(term.weight) for term in model.terms]
     values = [f"{constant}: {weight}" for constant, weight in zip(constants, weights, strict=True)]
@@ -86,11 +94,29 @@ def _profile(name: str, model: LinearModel, features: Sequence[str], phase: str,
     if model.intercept:
         values.append(f"{intercept}: {decimal(model.intercept)}")
         summands.append(intercept)
+    return values, summands
+
+
+def _conditions(
+    trees: Sequence[Node], features: Sequence[str], intercept: float
+) -> tuple[list[str], list[str]]:
+    """Constants, of which there are none, and summands of the expression."""
+    summands = [_conditional(tree, feature) for tree, feature in zip(trees, features, strict=True)]
+    return [], [*summands, *([decimal(intercept)] if intercept else [])]
+
+
+def _conditional(node: Node, feature: str) -> str:
+    """Nested conditions, the form that Vespa compiles into trees; NaN is not less than a number."""
+    if not isinstance(node, Split):
+        return decimal(node)
+    left, right = _conditional(node.left, feature), _conditional(node.right, feature)
+    return f"if({feature} < {decimal(node.threshold)}, {left}, {right})"
+
+
+def _profile(name: str, values: Sequence[str], summands: Sequence[str], phase: str, window: int) -> str:
     lines = [
         f"rank-profile {name} {{",
-        "    constants {",
-        *(f"        {value}" for value in values),
-        "    }",
+        *(["    constants {", *(f"        {value}" for value in values), "    }"] if values else []),
         f"    {phase}-phase {{",
         "        expression {",
         "            " + "\n            + ".join(summands),

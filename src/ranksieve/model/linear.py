@@ -621,6 +621,12 @@ def refuse_curves(model: LinearModel, what: str) -> None:
         raise DataError(None, None, f"{what} supports linear models only; fit with `shape='linear'`")
 
 
+def refuse_lines(model: LinearModel, what: str) -> None:
+    """Raise DataError for a linear model; ``what`` is the operation that supports curves alone."""
+    if not model.has_curves:
+        raise DataError(None, None, f"{what} supports curves only; fit with `shape='curves'`")
+
+
 def as_linear_model(fitted: Any, reason: str) -> LinearModel:
     """Return a linear model, or that of a fitted ranker; ``reason`` completes the error message otherwise."""
     model = model_of(fitted)
