@@ -305,17 +305,21 @@ def kept_family(task: FamilyTask, path: Family) -> Family | None:
     feature = np.arange(n_columns) if columns is None else columns.feature
     base = np.ones(n_columns) if penalty.weights is None else penalty.weights
 
-    def only(w: FloatArray) -> L1:
+    def largest(w: FloatArray) -> BoolArray:
         variation = np.bincount(feature, np.abs(w))
         variation[feature[task.budget.fixed]] = np.inf
-        largest = np.argsort(-variation, kind="stable")[: min(most, np.count_nonzero(variation))]
-        return replace(penalty, weights=np.where(np.isin(feature, largest), base, np.inf))
+        order = np.argsort(-variation, kind="stable")
+        return np.isin(feature, order[: min(most, np.count_nonzero(variation))])
 
-    kept = only(last.coef)
-    versions = None if last.fold_coefs is None else [only(w) for w in last.fold_coefs]
+    def only(columns: BoolArray) -> L1:
+        return replace(penalty, weights=np.where(columns, base, np.inf))
+
+    chosen = largest(last.coef)
+    kept = only(chosen)
+    versions = None if last.fold_coefs is None else [only(largest(w)) for w in last.fold_coefs]
     grid = last.strength * np.geomspace(1.0, KEPT_RATIO, task.n_alphas)
     candidates, report = [], task.progress.next()
-    points = solve_path(task.objective, kept, grid, last.coef, task.tol)
+    points = solve_path(task.objective, kept, grid, np.where(chosen, last.coef, 0.0), task.tol)
     for k, (result, alpha) in enumerate(zip(points, grid.tolist(), strict=True)):
         fold_coefs = None
         if task.folds is not None and versions is not None:
