@@ -45,8 +45,8 @@ LightGBM stumps are trees with two leaves, that is, an additive model. *auto* is
 
 `make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain
 yet. All of it takes about {minutes} minutes of one core (measured on a busy machine); `make quality-short`,
-the first five splits, takes a quarter of that. There is one CSV file per method with one row per data set and split. The data sets are not part of the
-repository.
+the first five splits, takes a quarter of that. There is one CSV file per method with one row per data set and
+split. The data sets are not part of the repository.
 
 What to read next: [how the model is chosen](choice.md), [metrics and ties](metrics.md).
 """
@@ -163,7 +163,7 @@ def against(rows: Rows, others: Rows, data: str) -> Difference | None:
     return Difference(mean, deviation / np.sqrt(len(d)), float(2.0 * stats.t.sf(abs(t), len(d) - 1)))
 
 
-PANEL, PANEL_HEIGHT, GAP, TOP, COLUMNS = 330, 190, 34, 46, 3
+PANEL, PANEL_HEIGHT, GAP, TOP, COLUMNS = 320, 190, 52, 46, 3
 CURVES = f"{FLAGSHIP}, auto"
 COLOURS = {
     FLAGSHIP: "#0b6e4f",
