@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ranksieve.rankers import Ranker
 
 SELECTION_PARAMETERS = ("max_features", "feature_costs", "max_cost", "metric", "profile")
-SHAPE_HELP = "Part of a feature in the score: linear, curves (step functions), or auto (curves if they are better)."
+SHAPE_HELP = "Score of a feature: linear, curves (step functions) or auto (curves if they are better)."
 METHOD_HELP = 'Method; "ranksieve methods" lists them.'
 SET_HELP = 'Parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
 FROM_HELP = "Previous model: use its settings and keep its features unless others are significantly better."
