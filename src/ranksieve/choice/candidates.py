@@ -30,6 +30,7 @@ from ranksieve.penalties import L1
 EXTENSION_FACTOR = 10.0**0.5  # extend the grid of α by this factor if its best point is that close to its end
 MAX_EXTENSIONS = 6
 COARSE_FACTOR = 5.0  # step of α beyond the budget, where models only show what the budget costs
+CURVE_COARSE_FACTOR = 5.0**0.5
 MAX_COARSE_STEPS = 5
 COARSE_TOL = 1e-4
 GRID_ROUNDING = 1e-9  # relative error of quotients of α
@@ -125,8 +126,9 @@ def _beyond_budget(task: FamilyTask, path: Family, held_out: HeldOut) -> Family 
         return None
     free = replace(task.without_limit(), tol=max(task.tol, COARSE_TOL))
     family, last = None, path
+    factor = COARSE_FACTOR if task.budget.columns is None else CURVE_COARSE_FACTOR
     for step in range(1, MAX_COARSE_STEPS + 1):
-        grid = path.strengths[-1:] / COARSE_FACTOR**step
+        grid = path.strengths[-1:] / factor**step
         last = l1_family(free, grid=grid, start=last.coefs[-1]).with_validation(held_out)
         family = last if family is None else family.then(last)
         if np.argmax(validation_of(family).mean) < step - 1:
