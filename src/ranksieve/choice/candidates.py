@@ -100,10 +100,10 @@ def _first_path(task: FamilyTask, held_out: HeldOut) -> Family:
     start, grid = path_grid(task.objective, task.penalty, task.n_alphas, None, task.min_ratio)
     n_more = _points_per_extension(task)
     path = l1_family(task, grid=grid[: 2 * n_more], start=start).with_validation(held_out)
-    for first in range(2 * n_more, len(grid), n_more):
+    for alpha in grid[2 * n_more :]:
         if path.cut_off or (path.n_nonzero.any() and not _best_at_end(path)):
             break
-        part = l1_family(task, grid=grid[first : first + n_more], start=path.coefs[-1])
+        part = l1_family(task, grid=np.array([alpha]), start=path.coefs[-1])
         path = path.then(part.with_validation(held_out))
     return path
 
