@@ -128,13 +128,13 @@ class SparseRanker(Ranker):
         "all": refit the weights of the selected features on training and validation data.
     penalty, l1_weights, l1_ratio, alphas, min_ratio, tol
         As in :func:`ranksieve.sparse_path`. If the best point is near the end of the grid, the grid is
-        extended to smaller α, at most by a factor of 1,000.
+        extended to smaller α, at most by a factor of 1,000 (curves: 100).
     n_alphas : int
         Number of points of the path; curves use half as many, rounded up.
     cv : "auto" or int
         Number of folds of the training queries, repeated with six splits, curves with two (one split if at
-        least 1,000 queries have pairs); 0: only ``valid`` is held out. "auto": 5, or 0 if at least 1,000 queries of ``valid``
-        have pairs.
+        least 1,000 queries have pairs); 0: only ``valid`` is held out. "auto": 5, or 0 if at least 1,000
+        queries of ``valid`` have pairs.
     random_state : int
         Seed of the splits.
     pair_weighting : "pairs", "sqrt" or "queries"
@@ -448,7 +448,7 @@ class SparseRanker(Ranker):
         limits = budget.without_costs().among(objective.varies & ~(never_up & never_down))
         limits = replace(limits, signs=signs if signs.any() else None)
         n_alphas, window = self.n_alphas, self.smoothing
-        if limits.columns is not None and self.alphas is None:  # curves take longer, and their grid is coarser
+        if limits.columns is not None and self.alphas is None:  # a coarser grid, because curves take longer
             n_alphas, window = (n_alphas + 1) // 2, (window + 1) // 2
         return FamilyTask(
             objective, names, penalty, limits, folds, n_alphas, self.alphas,
