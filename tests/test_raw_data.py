@@ -64,7 +64,7 @@ def test_the_warning_names_features_without_values():
     data = TRAIN.replace_features(X)
     assert "(votes)" in warning_of(data)
     with pytest.warns(UserWarning, match=r"\(votes\)"):
-        ranker = rs.SparseRanker(**QUICK).fit(data)
+        ranker = rs.SparseRanker(**QUICK, shape="linear").fit(data)
     assert ranker.coef_[3] == 0
     assert "votes is missing" not in learn_missing(data, "indicator").features
 

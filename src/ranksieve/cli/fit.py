@@ -42,7 +42,7 @@ class FitOptions(opt.RankerOptions, opt.FitData):
         opt.Text, opt.value("Data", "FILE", "Test data: used neither for fitting nor for selection.")
     ] = None
     method: Annotated[str, opt.value("Model", "NAME", METHOD_HELP)] = "sparseranker"
-    shape: Annotated[opt.Text, opt.value("Model", "SHAPE", SHAPE_HELP, "linear")] = None
+    shape: Annotated[opt.Text, opt.value("Model", "SHAPE", SHAPE_HELP, "auto")] = None
     settings: Annotated[list[str] | None, opt.value("Model", "NAME=VALUE", SET_HELP, None, ["--set"])] = None
     previous_file: Annotated[opt.Text, opt.value("Model", "FILE", FROM_HELP, None, ["--from"])] = None
     stream: Annotated[

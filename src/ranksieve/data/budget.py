@@ -23,6 +23,10 @@ Signs: TypeAlias = Mapping[Feature, Any] | Sequence[Any] | FloatArray
 """Mapping from features or patterns to signs, or one sign per column: "+", "-", +1, −1 or 0."""
 
 
+class NoCandidateError(ParameterError):
+    """No candidate is within the budget and uses a feature."""
+
+
 @dataclass(frozen=True, eq=False)
 class Budget:
     """Limits of a set of columns; None means no limit.
@@ -156,10 +160,10 @@ class Budget:
         """Number of features of each model (row)."""
         return np.asarray(np.count_nonzero(features_in_use(coefs, self.columns), axis=1))
 
-    def no_candidate_error(self) -> ParameterError:
+    def no_candidate_error(self) -> NoCandidateError:
         """Error for a selection without any candidate."""
         name = "max_features" if self.max_cost is None else "max_cost"
-        return ParameterError(
+        return NoCandidateError(
             name,
             getattr(self, name),
             "no candidate within the budget uses a feature; use a larger budget, smaller `alphas`, or all "

@@ -316,8 +316,8 @@ def check_same_features(learned: Sequence[str], data: Dataset, what: str) -> Non
         raise DataError(
             None,
             None,
-            f"{what} was learned on {len(learned)} features ({', '.join(learned[:5])} …), but the data have "
-            f"{data.n_features} ({', '.join(data.feature_names[:5])} …); use the same columns",
+            f"{what}: expected the {len(learned)} features of the training data "
+            f"({', '.join(learned[:5])} …), got {data.n_features} ({', '.join(data.feature_names[:5])} …)",
         )
 
 

@@ -552,7 +552,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
 
 def in_column_order(data: Dataset, names: tuple[str, ...], ranker: Ranker) -> Dataset:
-    """Reorder columns to ``names``; keep the order if either has only default names f1, f2, …"""
+    """Reorder columns to ``names``; match them by position if either has only default names f1, f2, …"""
     if names == data.feature_names:
         return data
     index = {name: column for column, name in enumerate(data.feature_names)}
@@ -560,7 +560,7 @@ def in_column_order(data: Dataset, names: tuple[str, ...], ranker: Ranker) -> Da
     if not absent:
         return data.select_features(np.array([index[name] for name in names]))
     if numbered_names(data.n_features) in (names, data.feature_names):
-        return data
+        return data.replace_features(data.X, names)
     raise ranker._absent_features(absent, "the data set")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, Self
@@ -41,7 +42,7 @@ from ranksieve.choice.update import (
     model_digest,
     previous_features,
 )
-from ranksieve.data.budget import Budget, Features, Signs
+from ranksieve.data.budget import Budget, Features, NoCandidateError, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.parts import RemoteData
@@ -211,7 +212,7 @@ class SparseRanker(Ranker):
     pair_weighting: PairWeighting = "sqrt"
     normalise: Normalise = "auto"
     device: Device = "cpu"
-    shape: Annotated[str, one_of((*SHAPES, AUTO))] = "linear"
+    shape: Annotated[str, one_of((*SHAPES, AUTO))] = AUTO
 
     def fit(  # type: ignore[override]
         self,
@@ -285,17 +286,20 @@ class SparseRanker(Ranker):
             super()._prepare(task.source, task.query_weight)  # warns
             return self._fit_shape(task)
         first, second = _halves(task.progress)
-        with recorded_warnings() as of_lines:
-            line = self._fit_shape(replace(task, progress=first))
-        with recorded_warnings() as of_curves:
+        with recorded_warnings() as warned:
+            fitted = self._fit_shape(replace(task, progress=first))
+        gain, better = None, False
+        with recorded_warnings() as of_curves, suppress(NoCandidateError):
             curves = self._fit_curves(replace(task, progress=second))
-        gain = curves["choice_"].chosen_values - line["choice_"].chosen_values
-        better = gain.mean() > standard_error(gain[None])[0]
-        if not better:
+            gain = curves["choice_"].chosen_values - fitted["choice_"].chosen_values
+            better = bool(gain.mean() > standard_error(gain[None])[0])
+        if better:
+            fitted, warned = curves, of_curves
+        else:
             super()._prepare(task.source, task.query_weight)  # warns
-        for text, category in of_curves if better else of_lines:
+        for text, category in warned:
             warn_caller(text, category)
-        return {**(curves if better else line), "curves_gain_": interval(gain)}
+        return {**fitted, "curves_gain_": None if gain is None else interval(gain)}
 
     def _fit_curves(self, task: Task) -> Attributes:
         """Fit curves to a task whose data are not prepared for them."""
@@ -313,6 +317,7 @@ class SparseRanker(Ranker):
             and not isinstance(task.source, RemoteData)
             and self.normalise in ("auto", "none")
             and self.missing == "auto"
+            and isinstance(self.penalty, str)
             and (names == DEFAULT_FAMILIES or set(names) <= set(CURVE_FAMILIES))
         )
 
