@@ -155,9 +155,9 @@ class SparseRanker(Ranker):
         "curves": a step function of each feature, as in :func:`ranksieve.sparse_path`. Limits, costs and
         signs are about features; ``families`` are "l1", "log" and, by default with ``max_features``, "kept";
         ``normalise`` and ``missing`` must be "auto". "auto": fit both, and select curves if they are better
-        on the held-out queries by more than one standard error of the difference; lines alone with
-        ``previous``, on a GPU, on distributed data, and with values of ``families``, ``normalise`` or
-        ``missing`` that curves do not have.
+        on the held-out queries by more than one standard error of the difference; with ``previous`` the shape
+        of that model. Lines alone on a GPU, on distributed data, with a penalty object, and with values of
+        ``families``, ``normalise`` or ``missing`` that curves do not have.
 
     Attributes
     ----------
