@@ -177,12 +177,12 @@ def _margin(booster: Any, preparation: Preparation, matrix: Callable[[Any], Any]
     return np.asarray(booster.predict(matrix(preparation.apply(data).X)))
 
 
-FLAGSHIP = "SparseRanker"
+FLAGSHIP, LINES = "SparseRanker", "SparseRanker, lines"
 FITS: dict[str, Fit] = {
     FLAGSHIP: flagship,
     **{f"{FLAGSHIP}, {k} features": partial(flagship, max_features=k) for k in BUDGETS},
-    f"{FLAGSHIP}, auto": partial(flagship, shape="auto"),
-    **{f"{FLAGSHIP}, auto, {k} features": partial(flagship, shape="auto", max_features=k) for k in BUDGETS},
+    LINES: partial(flagship, shape="linear"),
+    **{f"{LINES}, {k} features": partial(flagship, shape="linear", max_features=k) for k in BUDGETS},
     "BestSubset": partial(core, "bestsubset", 1),
     "FenchelRank": partial(core, "fenchelrank", 1),
     "FSMRank": partial(core, "fsmrank", 1),

@@ -13,7 +13,7 @@ from scipy import stats
 
 from benchmarks.harness import HERE
 from benchmarks.quality.data_sets import N_SPLITS, SHARES, SOURCES
-from benchmarks.quality.methods import FITS, FLAGSHIP
+from benchmarks.quality.methods import FITS, FLAGSHIP, LINES
 from benchmarks.quality.results import Rows, read_rows
 from ranksieve._util.files import atomic_write
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, holm
@@ -28,7 +28,7 @@ test; the splits never change), the mean NDCG@10 of the test queries is:
 """
 NOTES = """
 Every figure is a mean over splits, with the mean number of features in brackets; for a method with fewer
-splits, the mean of {flagship} plus the mean difference on these splits. *Against {flagship}*: the
+splits, the mean of {lines} plus the mean difference on these splits. *Against {flagship}*: the
 method minus {flagship} without a budget on the same splits, averaged over the data sets, ± its standard
 error over splits; and on how many data sets it is significantly better / not significantly different /
 significantly worse (paired t-test with the correction of Nadeau and Bengio for overlapping splits, 5 %,
@@ -41,8 +41,8 @@ conventions, the others the standard ones. Every method is fitted to the trainin
 validation queries: the papers' methods over their grids, LightGBM over leaves, least data per leaf and
 learning rate, with up to 1,500 rounds and early stopping. Test queries are used only for the figures.
 LightGBM stumps are trees with two leaves, that is, an additive model; with 10 or 5 features they are fitted
-again on the features that had the largest gain. *auto* is `shape="auto"`:
-[curves](curves.md) instead of lines where held-out queries are better.
+again on the features that had the largest gain. {flagship} selects lines or [curves](curves.md) on held-out
+queries; *lines* is `shape="linear"`.
 
 `make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain
 yet. All of it takes about {minutes} minutes of one core (measured on a busy machine); `make quality-short`,
@@ -62,9 +62,9 @@ class Difference(NamedTuple):
 
 
 def write_page(docs: Path = DOCS) -> None:
-    """Write the page and its figure; nothing without results of the flagship."""
+    """Write the page and its figure; nothing without results of SparseRanker."""
     tables = {name: rows for name in FITS if (rows := read_rows(name))}
-    if FLAGSHIP not in tables:
+    if not {FLAGSHIP, LINES} <= set(tables):
         return
     (docs / "images").mkdir(parents=True, exist_ok=True)
     for path, text in (
@@ -77,8 +77,8 @@ def write_page(docs: Path = DOCS) -> None:
 
 def page(tables: Mapping[str, Rows]) -> str:
     seconds = sum(map(seconds_of_all, tables.values()))
-    head = HEAD.format(splits=len({k for _, k in tables[FLAGSHIP]}))
-    notes = NOTES.format(flagship=FLAGSHIP, minutes=round(seconds / 60))
+    head = HEAD.format(splits=len({k for _, k in tables[LINES]}))
+    notes = NOTES.format(flagship=FLAGSHIP, lines=LINES, minutes=round(seconds / 60))
     return head + "\n".join(table(tables)) + "\n" + notes
 
 
@@ -103,7 +103,7 @@ def table(tables: Mapping[str, Rows]) -> Iterator[str]:
     yield f"| method | splits | {' | '.join(SOURCES)} | mean | against {FLAGSHIP} | + / = / − |"
     yield f"|---|---|{'---|' * len(SOURCES)}---|---|---|"
     for name, rows in tables.items():
-        means = [level(rows, tables[FLAGSHIP], data) for data in SOURCES]
+        means = [level(rows, tables[LINES], data) for data in SOURCES]
         cells = [f"{one.value:.4f} ({one.n_features:.1f})" if one.splits else "" for one in means]
         splits = min(one.splits for one in means)
         mean = f"{np.mean([one.value for one in means]):.4f}" if splits else ""
@@ -165,10 +165,9 @@ def against(rows: Rows, others: Rows, data: str) -> Difference | None:
 
 
 PANEL, PANEL_HEIGHT, GAP, TOP, COLUMNS = 320, 190, 52, 46, 3
-CURVES = f"{FLAGSHIP}, auto"
 COLOURS = {
     FLAGSHIP: "#0b6e4f",
-    CURVES: "#d6336c",
+    LINES: "#5fbf9b",
     "LightGBM trees": "#b3541e",
     "LightGBM stumps": "#6a3d9a",
     "RankSVM": "#1f78b4",
@@ -210,7 +209,7 @@ def _legend() -> Iterator[str]:
 def panel(tables: Mapping[str, Rows], data: str) -> str:
     points = []
     for name, rows in tables.items():
-        mean = level(rows, tables[FLAGSHIP], data)
+        mean = level(rows, tables[LINES], data)
         if mean.splits:
             points.append((name, max(mean.n_features, 1.0), mean.value))
     most = max(features for _, features, _ in points)
@@ -227,7 +226,7 @@ def panel(tables: Mapping[str, Rows], data: str) -> str:
         f'<text x="-4" y="{at(1, value)[1] + 4:.1f}" text-anchor="end">{value:.3f}</text>'
         for value in (low, high)
     ]
-    for flagship in (FLAGSHIP, CURVES):
+    for flagship in (FLAGSHIP, LINES):
         line = [at(features, value) for name, features, value in points if series(name) == flagship]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in sorted(line))
         colour = COLOURS[flagship]
