@@ -4,6 +4,7 @@ from .folds import deal_folds as deal_folds
 from .folds import load_letor_folds as load_letor_folds
 from .frames import from_frame as from_frame
 from .frames import to_frame as to_frame
+from .fusion import fuse_runs as fuse_runs
 from .letor import read_letor as read_letor
 from .letor import write_letor as write_letor
 from .load import convert_dataset as convert_dataset
