@@ -11,6 +11,7 @@ from .load import convert_dataset as convert_dataset
 from .load import read_dataset as read_dataset
 from .load import write_dataset as write_dataset
 from .ltr_log import read_ltr_log as read_ltr_log
+from .search_log import read_clause_log as read_clause_log
 from .stream import stream_letor as stream_letor
 from .tables import read_costs as read_costs
 from .tables import read_judgements as read_judgements

@@ -14,9 +14,11 @@ from ranksieve._types import PathLike
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.queries import ids_from_text
 from ranksieve.errors import DataError, ParameterError, short_list, short_repr, warn_caller
+from ranksieve.io.search_log import read_clause_log
 from ranksieve.io.tables import Judgements, read_judgements
 from ranksieve.io.trec import read_run
 
+LOG_SUFFIXES = (".json", ".jsonl")
 UNJUDGED = ("zero", "drop")
 MAX_SHOWN = 5
 Results: TypeAlias = Mapping[Any, Mapping[Any, float] | Sequence[Any]]
@@ -40,8 +42,9 @@ def fuse_runs(
     Parameters
     ----------
     runs : mapping of clause names to runs
-        A run is a TREC run file or a mapping: ``{query: {document: score}}``, or ``{query: [document, …]}``
-        with the best document first.
+        A run is a TREC run file, a file of search responses as in
+        :func:`ranksieve.io.read_clause_log` (``.json`` or ``.jsonl``, which may have several clauses), or a
+        mapping: ``{query: {document: score}}``, or ``{query: [document, …]}`` with the best document first.
     qrels : path, Judgements or mapping
         Grades: a file as in :func:`ranksieve.io.read_judgements`, or ``{query: {document: grade}}``.
     unjudged : "zero" or "drop"
@@ -54,15 +57,31 @@ def fuse_runs(
         raise ParameterError("unjudged", unjudged, f"must be one of {', '.join(UNJUDGED)}")
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 1):
         raise ParameterError("depth", depth, "must be an integer ≥ 1")
-    if not isinstance(runs, Mapping) or len(runs) < 2:
-        raise ParameterError("runs", runs, "must map the names of at least two clauses to their runs")
-    clauses = {str(name): _as_run(run, str(name)) for name, run in runs.items()}
+    if not isinstance(runs, Mapping) or not runs:
+        raise ParameterError("runs", runs, "must map the names of clauses to their runs")
+    clauses = _read_clauses(runs)
     ordered = _only_ordered(runs)
     grades = _as_grades(qrels)
     _check_common_queries(clauses, grades)
     if depth is not None:
         clauses = {name: _cut_off(run, depth, ordered) for name, run in clauses.items()}
     return _dataset(clauses, grades, unjudged)
+
+
+def _read_clauses(runs: Mapping[str, Any]) -> dict[str, Run]:
+    """The runs by clause; at least two clauses with different names."""
+    clauses: dict[str, Run] = {}
+    for name, run in runs.items():
+        is_log = isinstance(run, str | os.PathLike) and str(run).endswith(LOG_SUFFIXES)
+        found = read_clause_log(run, str(name)) if is_log else {str(name): _as_run(run, str(name))}
+        for clause, results in found.items():
+            if clause in clauses:
+                raise DataError(None, None, f"two runs are of the clause {clause!r}; name each differently")
+            clauses[clause] = results
+    if len(clauses) < 2:
+        reason = f"there is only one clause, {next(iter(clauses))!r}, so there are no weights to choose"
+        raise DataError(None, None, f"{reason}; pass the runs of at least two")
+    return clauses
 
 
 def _as_run(run: Any, clause: str) -> Run:

@@ -84,7 +84,7 @@ class Preparation:
 
     @property
     def accepts_missing(self) -> bool:
-        """Whether missing values are replaced or have a level, or mean that a clause did not return a document."""
+        """Whether missing values are replaced, have a level, or mean that a document was not returned."""
         return self.fills or self.steps is not None or list_scaling(self.normalisation.kind) is not None
 
     @property

@@ -14,8 +14,8 @@ import numpy as np
 from ranksieve._types import AnyArray, FloatArray, PathLike
 from ranksieve.choice.decide import RULES, Choice, interval
 from ranksieve.choice.families import PATH
-from ranksieve.choice.held_out import HeldOut, number_of_folds, tied
-from ranksieve.choice.update import Changes, as_model
+from ranksieve.choice.held_out import HeldOut, Validation, number_of_folds, tied
+from ranksieve.choice.update import Changes, as_model, model_digest
 from ranksieve.data.budget import Features
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import (
@@ -73,6 +73,7 @@ FAMILIES = (PATH, "forward")
 RRF = f"RRF (k = {RRF_K})"
 EQUAL = "equal weights"
 SHARE_DIGITS = 2
+MAP_STEPS = {2: 20, 3: 10}  # by number of clauses
 FEW_QUERIES = (
     "fewer than two queries have documents with different grades, so weights cannot be chosen on held-out "
     f"queries: the result is {RRF} with equal weights; judge more queries"
@@ -107,14 +108,14 @@ class Fusion:
     def to_dict(self) -> dict[str, Any]:
         mean, low, high = interval(self.values)
         return {
-            "name": self.name, "normalise": self.normalise, "weights": dict(self.weights), "tuned": self.tuned,
-            "mean": mean, "low": low, "high": high, "cost": self.cost,
+            "name": self.name, "normalise": self.normalise, "weights": dict(self.weights),
+            "tuned": self.tuned, "mean": mean, "low": low, "high": high, "cost": self.cost,
         }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ClauseWorth:
-    """What a clause is worth: the loss of the metric without it, with a 95 % interval, and what that saves."""
+    """Loss of the metric without a clause, with a 95 % interval, and the cost that this saves."""
 
     clause: str
     loss: float
@@ -199,6 +200,8 @@ class HybridChoice:
     def sentences(self) -> list[str]:
         """The result in words."""
         chosen, metric = self.chosen, self.metric.upper()
+        if not len(chosen.values):
+            return [f"{chosen.formula} ({chosen.normalise}): {RRF}, because {FEW_QUERIES.partition(':')[0]}."]
         mean, low, high = interval(chosen.values)
         lines = [
             f"{chosen.formula} ({chosen.normalise}): {metric} {mean:.4f}, 95 % CI {low:.4f} to {high:.4f}, "
@@ -332,7 +335,7 @@ class HybridRanker(Ranker):
         previous: LinearModel | FittedRanker | PathLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Fit the weights under each normalisation and select the combination that is best on held-out queries.
+        """Fit the weights under each normalisation and select the best combination on held-out queries.
 
         Parameters
         ----------
@@ -388,8 +391,6 @@ class HybridRanker(Ranker):
         if weight is not None:
             fingerprints["query_weight"] = fingerprint_of_weights(weight)
         if previous is not None:
-            from ranksieve.choice.update import model_digest
-
             fingerprints["previous"] = model_digest(previous)
         has_qid = isinstance(X, Dataset) or qid is not None
         origin = Origin(data.n_features, names, NO_PREPARATION, fingerprints, False, has_qid)
@@ -475,10 +476,11 @@ class HybridRanker(Ranker):
         previous = None if task.previous is None else replace(task.previous, preparation=NO_PREPARATION)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScaleWarning)  # of "none": the penalty allows for the scales
-            return ranker.set_params(**options).fit(
+            ranker.set_params(**options).fit(
                 scaled, valid=valid, query_weight=task.query_weight, previous=previous,
                 progress=task.progress,
             )  # fmt: skip
+        return ranker
 
     def _fit(self, task: Task) -> Attributes:
         kinds = self._kinds()
@@ -514,7 +516,7 @@ class HybridRanker(Ranker):
             fusions.append(Fusion("tuned", kind, weights, values, True, _cost(costs, weights)))
             criterion.append(float(choice.chosen_values.mean()))
             coefs.append(tuned[kind].coef_)
-        measure, usual = _Measure(task, first), self._usual(names, kinds)
+        measure, usual = _Measure(task, first.choice_.validation, first.n_folds_), self._usual(names, kinds)
         for kind in dict.fromkeys(kind for _, kind, _ in usual):
             same = [(name, coef) for name, other, coef in usual if other == kind]
             rows = measure(kind, np.array([coef for _, coef in same]))
@@ -611,6 +613,33 @@ class HybridRanker(Ranker):
             rows.append(ClauseWorth(name, loss, low, high, saved))
         return sorted(rows, key=lambda row: -row.loss)
 
+    def weight_map(
+        self, X: Dataset, *, valid: Dataset | None = None, query_weight: QueryWeight | None = None
+    ) -> list[dict[str, Any]]:
+        """Held-out metric of fixed weights of two or three clauses in use, in steps of 0.05 or 0.1.
+
+        Each entry has ``weights``, which sum to 1, ``mean``, ``low`` and ``high``. Empty for other numbers of
+        clauses. ``X`` and ``valid`` are the data of the fit.
+        """
+        used = list(self.weights_)
+        if self.choice_ is None or len(used) not in MAP_STEPS:
+            return []
+        task = self._task(X, query_weight=query_weight, valid=valid)
+        steps, columns = MAP_STEPS[len(used)], [task.source.feature_names.index(name) for name in used]
+        first = range(steps + 1)
+        points = [(a, steps - a) for a in first] if len(used) == 2 else [
+            (a, b, steps - a - b) for a in first for b in range(steps + 1 - a)
+        ]  # fmt: skip
+        coefs = np.zeros((len(points), task.source.n_features))
+        coefs[:, columns] = np.array(points) / steps
+        measure = _Measure(task, self.choice_.validation, self.n_folds_)
+        rows = []
+        for point, values in zip(points, measure(self.preparation_kind_, coefs), strict=True):
+            mean, low, high = interval(values)
+            weights = {name: part / steps for name, part in zip(used, point, strict=True)}
+            rows.append({"weights": weights, "mean": mean, "low": low, "high": high})
+        return rows
+
     @property
     def preparation_kind_(self) -> str:
         """Name of the normalisation of the selected combination."""
@@ -657,7 +686,7 @@ def kind_of(model: LinearModel) -> str:
 def shares(names: Sequence[str], coef: FloatArray) -> dict[str, float]:
     """Weights of the clauses in use, divided by their sum."""
     total = float(np.sum(coef)) or 1.0
-    return {names[j]: float(coef[j] / total) for j in np.flatnonzero(coef)}
+    return {names[j]: float(coef[j] / total) for j in np.flatnonzero(coef).tolist()}
 
 
 def _cost(costs: FeatureCosts | None, weights: Mapping[str, float]) -> float | None:
@@ -681,9 +710,9 @@ def _returned(data: Dataset) -> dict[str, tuple[float, int]]:
 class _Measure:
     """Metric of fixed weights on the held-out queries of a fit."""
 
-    def __init__(self, task: Task, fitted: SparseRanker) -> None:
-        self._validation, self._weight = fitted.choice_.validation, task.query_weight
-        self._train = task.source if fitted.n_folds_ or task.valid is None else None
+    def __init__(self, task: Task, validation: Validation, n_folds: int) -> None:
+        self._validation, self._weight = validation, task.query_weight
+        self._train = task.source if n_folds or task.valid is None else None
         self._valid = task.valid
 
     def __call__(self, kind: str, coefs: FloatArray) -> FloatArray:
