@@ -21,6 +21,7 @@ from ranksieve.export.base import (
 )
 from ranksieve.export.lucene import USER_QUERY
 from ranksieve.export.trees import Node, Split, curve_trees, notes_on_missing
+from ranksieve.prepare.lists import rank_constant
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel, Term
@@ -76,6 +77,56 @@ def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product
         "query.json": as_json(query),
     }
     return Product(files, notes, lambda folder: _load(folder, options.name))
+
+
+def vespa_hybrid(model: LinearModel, options: Options) -> Product:
+    """A rank profile whose global phase adds up scores or reciprocal ranks, and a query profile of weights.
+
+    New weights need no new rank profile: they are query parameters. A rank feature that is 0 stands for a
+    document that the clause did not return.
+    """
+    engine, kind = "Vespa's global phase", model.preparation.normalisation.kind
+    k = rank_constant(kind)
+    model = prepare_for_export(model, engine, within=(kind,) if kind.startswith("reciprocal_rank@") else ())
+    warn_about_means(model, engine)
+    folded = model if model.per_query else model.folded()
+    features = _features(folded, options)
+    *constants, _ = _constants(folded.terms, features)
+    values = features
+    if k is not None:
+        values = [f"if({one} > 0, reciprocal_rank({one}, {k}), 0)" for one in features]
+    weights = [decimal(term.weight) for term in folded.terms]
+    named = list(zip(constants, weights, values, strict=True))
+    lines = [
+        f"rank-profile {options.name} {{", "    inputs {",
+        *(f"        query({constant}) double: {weight}" for constant, weight, _ in named), "    }",
+        "    match-features {", *(f"        {one}" for one in features), "    }", "    global-phase {",
+        "        expression {",
+        "            " + "\n            + ".join(f"query({name}) * {value}" for name, _, value in named),
+        "        }", f"        rerank-count: {options.window}", "    }", "}",
+    ]  # fmt: skip
+    fields = [f'  <field name="input.query({name})">{weight}</field>' for name, weight, _ in named]
+    profile = [f'<query-profile id="{options.name}">', *fields, "</query-profile>"]
+    query = {"yql": "select * from sources * where userQuery()", "query": USER_QUERY}
+    query |= {"ranking": options.name, "queryProfile": options.name}
+    files = {
+        f"{options.name}.profile": "\n".join(lines) + "\n", f"{options.name}.xml": "\n".join(profile) + "\n",
+        "query.json": as_json(query),
+    }  # fmt: skip
+    notes = [
+        "The first phase must be one of the clauses, or a sum of them. A feature that is 0 counts as not "
+        f"returned; log the training data from match-features of the top {options.window} documents."
+    ]
+    if k is not None:
+        notes.append(
+            "Documents with equal scores get the mean over their ranks from the model, not from Vespa."
+        )
+    copy = f"cp -- {shlex.quote(f'{{folder}}/{options.name}.xml')} YOUR_APPLICATION/search/query-profiles/"
+    return Product(
+        files,
+        tuple(notes),
+        lambda folder: (copy.replace("{folder}", folder), *_load(folder, options.name)),
+    )
 
 
 def _features(model: LinearModel, options: Options) -> list[str]:

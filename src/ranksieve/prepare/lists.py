@@ -28,7 +28,6 @@ class ListScaling:
     """
 
     scale: Callable[[FloatArray, IntArray, IntArray], FloatArray]
-    per_query: bool = True
 
     def apply(self, values: FloatArray, query: IntArray) -> FloatArray:
         """Scale columns whose rows are grouped by ``query``; 0 where a document was not returned."""
@@ -100,7 +99,7 @@ def _reciprocal_rank(k: int) -> ListScaling:
 
 def _reciprocal(k: int) -> ListScaling:
     """1/(k + x), where x is the rank itself."""
-    return ListScaling(lambda ranks, starts, of_row: 1.0 / (k + ranks), per_query=False)
+    return ListScaling(lambda ranks, starts, of_row: 1.0 / (k + ranks))
 
 
 LIST_SCALINGS: dict[str, ListScaling] = {

@@ -272,8 +272,6 @@ class Normalisation:
     @property
     def per_query(self) -> bool:
         """Whether values depend on the other documents of the query."""
-        if (lists := list_scaling(self.kind)) is not None:
-            return lists.per_query
         return self.kind != "none" and not self.learns
 
     def transform(self, values: FloatArray, queries: Queries) -> FloatArray:

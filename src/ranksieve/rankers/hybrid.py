@@ -668,7 +668,16 @@ class HybridRanker(Ranker):
         cost = cost_of(self.costs_, self.coef_names_, self.support_)
         if self.choice_ is None:
             return cost
-        return {self.choice_.validation.title: self.hybrid_.chosen.mean, **cost}
+        title = self.choice_.validation.title
+        others = {
+            with_normalisation(title, one.normalise): one.mean for one in self.hybrid_.fusions if one.tuned
+        }
+        return {title: self.hybrid_.chosen.mean, **others, **cost}
+
+
+def with_normalisation(title: str, kind: str) -> str:
+    """Name of the metric of the weights tuned under a normalisation, in model files."""
+    return f"{title} with {kind}"
 
 
 def preparation_of(kind: str) -> Preparation:
