@@ -19,11 +19,8 @@ from ranksieve.export.elasticsearch_ltr import LTR_WINDOW, MODEL_ID, elasticsear
 from ranksieve.export.hybrid import (
     HYBRID_WINDOW,
     elasticsearch_linear,
-    elasticsearch_rrf,
-    esql_fuse,
     mongodb,
     opensearch_hybrid,
-    opensearch_rrf,
     sub_queries,
 )
 from ranksieve.export.hybrid_sql import hybrid_sql
@@ -33,7 +30,7 @@ from ranksieve.export.painless import painless_script
 from ranksieve.export.plain_files import json_model, python, ranklib
 from ranksieve.export.qdrant import qdrant
 from ranksieve.export.solr import solr
-from ranksieve.export.vespa import PROFILE_NAME, VESPA_RERANK_COUNT, vespa, vespa_hybrid
+from ranksieve.export.vespa import PROFILE_NAME, VESPA_RERANK_COUNT, vespa
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
@@ -87,26 +84,18 @@ EXPORTS: dict[str, Target] = {
     ),
     "elasticsearch_linear": _hybrid(elasticsearch_linear, MODEL_NAME),
     "opensearch_hybrid": _hybrid(opensearch_hybrid, MODEL_NAME),
-    "elasticsearch_rrf": _hybrid(elasticsearch_rrf, MODEL_NAME),
-    "opensearch_rrf": _hybrid(opensearch_rrf, MODEL_NAME),
-    "esql_fuse": Target(
-        esql_fuse, WINDOW_OPTIONS | {"featureset"}, folder=True, model_name=MODEL_NAME, window=HYBRID_WINDOW
-    ),
     "mongodb": _hybrid(mongodb, FILE_NAME),
-    "sql_hybrid": Target(hybrid_sql, NAME_OPTIONS),
     "qdrant": Target(qdrant, WINDOW_OPTIONS, folder=True, window=HYBRID_WINDOW),
     "vespa": Target(vespa, NAME_OPTIONS, folder=True, curves=True, model_name=PROFILE_NAME),
     "vespa_second_phase": _vespa("second"),
     "vespa_global_phase": _vespa("global"),
-    "vespa_hybrid": Target(
-        vespa_hybrid, WINDOW_OPTIONS, folder=True, model_name=PROFILE_NAME, window=VESPA_RERANK_COUNT
-    ),
     "ranklib": Target(ranklib, NAME_OPTIONS, curves=True),
     "lightgbm": Target(lightgbm, NAME_OPTIONS, lines=False, curves=True),
     "xgboost": Target(xgboost, NAME_OPTIONS, lines=False, curves=True),
     "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}, curves=True),
     "json": Target(json_model, frozenset({"name"}), curves=True),
     "python": Target(python, NAME_OPTIONS, curves=True),
+    "sql_hybrid": Target(hybrid_sql, NAME_OPTIONS),
 }
 
 

@@ -1,8 +1,7 @@
-"""Hybrid search: a weighted sum of the scores or reciprocal ranks of sub-queries, each of which is a feature.
+"""Hybrid search: a weighted sum of scores or reciprocal ranks of sub-queries, each of which is a feature.
 
-Elasticsearch's retrievers ``linear`` and ``rrf`` and ES|QL's ``FUSE``, OpenSearch's hybrid query with a
-``normalization-processor`` or a ``score-ranker-processor``, MongoDB's stage ``$scoreFusion``, Vespa's global
-phase, Qdrant's formula, and SQL.
+Elasticsearch's retrievers ``linear`` and ``rrf``, OpenSearch's hybrid query with a
+``normalization-processor`` or a ``score-ranker-processor``, and MongoDB's stage ``$scoreFusion``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from ranksieve.export.base import (
 )
 from ranksieve.export.elasticsearch import ADDRESS
 from ranksieve.export.lucene import USER_QUERY, check_defined, curl, feature_list
-from ranksieve.prepare.lists import RRF_K, list_scaling, rank_constant
+from ranksieve.prepare.lists import list_scaling, rank_constant
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
@@ -81,9 +80,10 @@ def hybrid(
     """
     kind = model.preparation.normalisation.kind
     by_range = kind == BY_RANGE
-    model = prepare_for_export(
-        model, engine, within=kinds if by_range else [one for one in kinds if one != "query_min"]
-    )
+    within = [one for one in kinds if by_range or one != "query_min"]
+    if "list_l2" in kinds and rank_constant(kind) is not None:
+        within.append(kind)  # engines with this normalisation also have weighted RRF
+    model = prepare_for_export(model, engine, within=within)
     if list_scaling(kind) is None:
         warn_about_means(model, engine, f"fit with `missing={'query_min' if by_range else 'zero'!r}`")
     folded = model if model.per_query else model.folded()
@@ -125,28 +125,6 @@ def _notes(kind: str, window: int, queries: Sequence[Any]) -> tuple[str, ...]:
     return note, *ties, replacing
 
 
-def flat_note(kind: str, exact: str, engine: str, value: str) -> tuple[str, ...]:
-    """Note on lists whose scores are all equal, unless the model was fitted in the engine's arithmetic."""
-    if kind in (exact, BY_RANGE) or not kind.startswith("list_"):
-        return ()
-    return (
-        f"Where all scores of a list are equal, {engine} gives {value} instead of 1; to fit with its "
-        f"arithmetic, use `engine={engine.lower()!r}`.".replace("`", ""),
-    )
-
-
-def _constant(model: LinearModel, engine: str, alternative: str) -> int:
-    """The rank constant of weighted reciprocal ranks; refuse other models."""
-    kind = model.preparation.normalisation.kind
-    k = rank_constant(kind)
-    if k is None:
-        raise not_exportable(
-            f"the model combines scores ({kind}), but {engine} combines ranks; export to {alternative}, or "
-            f"fit HybridRanker with `normalise='reciprocal_rank@{RRF_K}'`"
-        )
-    return k
-
-
 def match(field: str) -> dict[str, Any]:
     """Query that matches a field with the user's query."""
     return {"match": {field: USER_QUERY}}
@@ -177,73 +155,33 @@ NORMALISERS = {  # of Elasticsearch
 
 
 def elasticsearch_linear(model: LinearModel, options: Options) -> Product:
-    """A search with one retriever per feature; query_min_max is its normaliser ``minmax``."""
-    engine = "Elasticsearch's linear retriever"
+    """A search with one retriever per feature: ``rrf`` for weights of reciprocal ranks, else ``linear``.
+
+    query_min_max and list_min_max are the normaliser ``minmax``.
+    """
+    k = rank_constant(model.preparation.normalisation.kind)
+    engine = f"Elasticsearch's {'linear' if k is None else 'rrf'} retriever"
     search = hybrid(model, options, engine, match, (*NORMALISERS, "query_min"))
     normaliser = NORMALISERS.get(search.kind, "none")
+    scaled = {} if k is not None else {"normalizer": normaliser}
     retrievers = [
-        {"retriever": _retriever(clause.query), "weight": clause.weight, "normalizer": normaliser}
+        {"retriever": _retriever(clause.query), "weight": clause.weight, **scaled}
         for clause in search.clauses
     ]
-    linear = {"rank_window_size": search.window, "retrievers": retrievers}
-    query = {"size": min(RESULT_SIZE, search.window), "retriever": {"linear": linear}}
-    notes = search.notes
+    combined = {"rank_window_size": search.window, "retrievers": retrievers}
+    fusion = {"linear": combined} if k is None else {"rrf": {**combined, "rank_constant": k}}
+    query = {"size": min(RESULT_SIZE, search.window), "retriever": fusion}
+    notes, file, address = search.notes, f"{options.name}.json", f"{ADDRESS}/YOUR_INDEX/_search"
     if search.kind == "list_min_max":
-        notes += flat_note(search.kind, "", "Elasticsearch", "the score itself")
+        notes += (
+            "Where all scores of a list are equal, Elasticsearch gives the score itself, the model 1; to fit "
+            "with its arithmetic, use engine='elasticsearch'.",
+        )
+    if k is not None:
+        notes += ("Weights of the rrf retriever need Elasticsearch 9.2 or later.",)
     if normaliser == "l2_norm":
         notes += ("The normaliser l2_norm needs Elasticsearch 9.1 or later.",)
-    return _search(query, notes, options)
-
-
-def elasticsearch_rrf(model: LinearModel, options: Options) -> Product:
-    """A search with weighted reciprocal rank fusion."""
-    engine = "Elasticsearch's rrf retriever"
-    k = _constant(model, engine, "elasticsearch_linear")
-    search = hybrid(model, options, engine, match, (model.preparation.normalisation.kind,))
-    retrievers = [
-        {"retriever": _retriever(clause.query), "weight": clause.weight} for clause in search.clauses
-    ]
-    rrf = {"rank_window_size": search.window, "rank_constant": k, "retrievers": retrievers}
-    query = {"size": min(RESULT_SIZE, search.window), "retriever": {"rrf": rrf}}
-    return _search(query, (*search.notes, "Weights need Elasticsearch 9.2 or later."), options)
-
-
-def _search(query: Any, notes: tuple[str, ...], options: Options) -> Product:
-    file, address = f"{options.name}.json", f"{ADDRESS}/YOUR_INDEX/_search"
     return Product({file: as_json(query)}, notes, lambda folder: (curl("POST", address, folder, file),))
-
-
-def esql_fuse(model: LinearModel, options: Options) -> Product:
-    """An ES|QL query: one branch per feature, and FUSE with weights."""
-    engine, kind = "ES|QL's FUSE", model.preparation.normalisation.kind
-    k = rank_constant(kind)
-    kinds = tuple(one for one, name in NORMALISERS.items() if name == "minmax")
-    within = (kind,) if k is not None else (*kinds, "query_min")
-    search = hybrid(model, options, engine, lambda name: f'MATCH({_esql_name(name)}, "{USER_QUERY}")', within)
-    for clause in search.clauses:
-        if not isinstance(clause.query, str):
-            reason = f"the query of {printable(clause.name)} is {str(clause.query)[:40]!r}"
-            raise not_exportable(f"{reason}; {engine} expects text for WHERE, such as MATCH(title, ?query)")
-    branches = [
-        f"    ( WHERE {clause.query} | SORT _score DESC | LIMIT {search.window} )"
-        for clause in search.clauses
-    ]
-    weights = {f"fork{number}": clause.weight for number, clause in enumerate(search.clauses, start=1)}
-    normaliser = {} if kind == "none" or k is not None else {"normalizer": "minmax"}
-    settings = {"weights": weights, **normaliser, **({} if k is None else {"rank_constant": k})}
-    lines = [
-        "FROM YOUR_INDEX METADATA _id, _index, _score", "| FORK", *branches,
-        f"| FUSE {'LINEAR' if k is None else 'RRF'} WITH {json.dumps(settings)}",
-        "| SORT _score DESC", f"| LIMIT {min(RESULT_SIZE, search.window)}",
-    ]  # fmt: skip
-    notes = (*search.notes, "FUSE is a preview of Elasticsearch 9.2.")
-    if kind == "list_min_max":
-        notes += flat_note(kind, "", "Elasticsearch", "the score itself")
-    return Product({f"{options.name}.esql": "\n".join(lines) + "\n"}, notes)
-
-
-def _esql_name(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else f"`{name.replace('`', '``')}`"
 
 
 def _retriever(query: Any) -> Any:
@@ -264,37 +202,38 @@ TECHNIQUES = {  # of OpenSearch
 
 
 def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
-    """A search pipeline with the weights, which must sum to 1, and a hybrid query with the sub-queries."""
+    """A search pipeline with the weights, which must sum to 1, and a hybrid query with the sub-queries.
+
+    The pipeline normalises scores or, for weights of reciprocal ranks, ranks.
+    """
     _check_normalisation(model)
     search = hybrid(model, options, OPENSEARCH, match, (*TECHNIQUES, "query_min"))
     shares, total = _shares(search)
-    parameters = {"technique": "arithmetic_mean", "parameters": {"weights": shares}}
-    technique = TECHNIQUES[search.kind] if search.clauses else "min_max"
-    processor = {"normalization": {"technique": technique}, "combination": parameters}
-    note = (
-        f"Scores are the model's divided by {total:.6g}, because weights must sum to 1; the lowest score of "
-        f"a sub-query becomes {OPENSEARCH_MIN_SCORE:g} instead of 0, so documents with closer scores may "
-        "change order."
-    )
-    if search.kind in ("list_l2", "list_min_max@opensearch", "list_z@opensearch"):
-        note = f"Scores are the model's divided by {total:.6g}, because weights must sum to 1."
-    if search.kind == "list_z@opensearch":
-        note += " The technique z_score needs OpenSearch 3.0 or later."
-    return _opensearch(search, options, {"normalization-processor": processor}, (note,))
+    k = rank_constant(search.kind)
+    note = f"Scores are the model's divided by {total:.6g}, because weights must sum to 1"
+    if k is not None:
+        combination = {"technique": "rrf", "rank_constant": k, "parameters": {"weights": shares}}
+        processor: Any = {"score-ranker-processor": {"combination": combination}}
+        note += ". Weights of reciprocal ranks need OpenSearch 3.1 or later."
+    else:
+        technique = TECHNIQUES[search.kind]
+        combination = {"technique": "arithmetic_mean", "parameters": {"weights": shares}}
+        normalisation = {"normalization": {"technique": technique}, "combination": combination}
+        processor = {"normalization-processor": normalisation}
+        note += _differences(search.kind)
+    return _opensearch(search, options, processor, (note,))
 
 
-def opensearch_rrf(model: LinearModel, options: Options) -> Product:
-    """A search pipeline with weighted reciprocal rank fusion, and a hybrid query with the sub-queries."""
-    engine = "OpenSearch's score-ranker-processor"
-    k = _constant(model, engine, "opensearch_hybrid")
-    search = hybrid(model, options, engine, match, (model.preparation.normalisation.kind,))
-    shares, total = _shares(search)
-    combination = {"technique": "rrf", "rank_constant": k, "parameters": {"weights": shares}}
-    note = (
-        f"Scores are the model's divided by {total:.6g}, because weights must sum to 1. Weights need "
-        "OpenSearch 3.1 or later."
+def _differences(kind: str) -> str:
+    """How scores in OpenSearch differ from those of the model, as the end of a note."""
+    if kind == "list_z@opensearch":
+        return ". The technique z_score needs OpenSearch 3.0 or later."
+    if kind in ("list_l2", "list_min_max@opensearch"):
+        return "."
+    return (
+        f"; the lowest score of a sub-query becomes {OPENSEARCH_MIN_SCORE:g} instead of 0, so documents with "
+        "closer scores may change order."
     )
-    return _opensearch(search, options, {"score-ranker-processor": {"combination": combination}}, (note,))
 
 
 def _shares(search: Hybrid) -> tuple[list[float], float]:

@@ -10,11 +10,11 @@ from ranksieve.export.base import (
     Options,
     Product,
     engine_names,
+    fill_values,
     not_exportable,
     prepare_for_export,
-    warn_about_means,
 )
-from ranksieve.prepare.lists import list_scaling, rank_constant
+from ranksieve.prepare.lists import rank_constant
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel
@@ -33,16 +33,22 @@ def hybrid_sql(model: LinearModel, options: Options) -> Product:
     engine, kind = "SQL", model.preparation.normalisation.kind
     by_rank = rank_constant(kind) is not None
     model = prepare_for_export(model, engine, within=(kind,) if by_rank else SQL_KINDS)
-    if list_scaling(kind) is None:
-        warn_about_means(model, engine, "fit with `missing='zero'`")
     folded = model if model.per_query else model.folded()
     names = engine_names(folded.names, options.names, ANY_NAME, engine)
     for name in names:
         if name.lower() in (QUERY, DOCUMENT, "score") or name.endswith(RANK):
             raise ParameterError("names", name, f"is a column of the query itself; rename it for {engine}")
+    folded_names = [name.casefold() for name in names]
+    for number, name in enumerate(folded_names):
+        if name in folded_names[:number]:
+            raise ParameterError(
+                "names", names[number], "differs from another column only in case; rename it"
+            )
     values = [_value(quoted(name), kind) for name in names]
+    fills = fill_values(model) or [0.0] * len(names)
     summands = [
-        f"{term.weight!r} * COALESCE({value}, 0)" for term, value in zip(folded.terms, values, strict=True)
+        f"{term.weight!r} * COALESCE({value}, {fill!r})"
+        for term, value, fill in zip(folded.terms, values, fills, strict=True)
     ]
     if not summands:
         raise not_exportable("the model uses no clause, so there is nothing to compute")

@@ -19,6 +19,7 @@ from ranksieve.export.base import (
     prepare_for_export,
     warn_about_means,
 )
+from ranksieve.export.hybrid import HYBRID
 from ranksieve.export.lucene import USER_QUERY
 from ranksieve.export.trees import Node, Split, curve_trees, notes_on_missing
 from ranksieve.prepare.lists import rank_constant
@@ -53,6 +54,8 @@ def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product
     best matches overall. There ``normalize_linear`` has the values of all of them, so query_min_max can be
     exported.
     """
+    if phase == "global" and model.method == HYBRID:
+        return _weights_as_parameters(model, options)
     engine = "Vespa" if phase == "first" else f"Vespa's {phase} phase"
     model = prepare_for_export(model, engine, within=("query_min_max",) if phase == "global" else ())
     warn_about_means(model, "Vespa")
@@ -79,7 +82,7 @@ def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product
     return Product(files, notes, lambda folder: _load(folder, options.name))
 
 
-def vespa_hybrid(model: LinearModel, options: Options) -> Product:
+def _weights_as_parameters(model: LinearModel, options: Options) -> Product:
     """A rank profile whose global phase adds up scores or reciprocal ranks, and a query profile of weights.
 
     New weights need no new rank profile: they are query parameters. A rank feature that is 0 stands for a

@@ -62,7 +62,7 @@ def _l2(scores: FloatArray, starts: IntArray, of_row: IntArray) -> FloatArray:
 
 
 def _z(clipped: bool) -> ListScaling:
-    """(s − mean)/deviation, 0 for equal scores; ``clipped``: OpenSearch's, 1 at the mean, at least 0.001."""
+    """(s − mean)/deviation, 0 for equal scores; ``clipped``: OpenSearch's, 1 at the mean, 0.001 below it."""
 
     def scale(scores: FloatArray, starts: IntArray, of_row: IntArray) -> FloatArray:
         count = np.bincount(of_row)[of_row]
@@ -72,7 +72,7 @@ def _z(clipped: bool) -> ListScaling:
         scaled = (scores - mean) / np.where(deviation > 0, deviation, 1.0)
         if not clipped:
             return np.asarray(scaled)
-        return np.where(scores == mean, 1.0, np.maximum(scaled, OPENSEARCH_FLOOR))
+        return np.where(scores == mean, 1.0, np.where(scaled <= 0, OPENSEARCH_FLOOR, scaled))
 
     return ListScaling(scale)
 
