@@ -59,9 +59,12 @@ def z_rounding(kind, scores):
     """Bound of the error of float32 z-scores: the mean is rounded, which a small deviation magnifies."""
     if not kind.startswith("list_z"):
         return 0.0
-    deviation, largest = np.nanstd(scores, axis=0), np.nanmax(np.abs(scores), axis=0)
-    magnified = np.divide(largest, deviation, out=np.zeros(N_CLAUSES), where=deviation > 0)
-    return float(np.array(WEIGHTS) @ np.nan_to_num(magnified)) * 16 * 2.0**-24
+    magnified = []
+    for column in scores.T:
+        returned = column[~np.isnan(column)]
+        deviation = returned.std() if len(returned) else 0.0
+        magnified.append(np.abs(returned).max() / deviation if deviation > 0 else 0.0)
+    return float(np.array(WEIGHTS) @ magnified) * 16 * 2.0**-24
 
 
 ENGINE_KINDS = [

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, PathLike
+from ranksieve._types import AnyArray, BoolArray, FloatArray, PathLike
 from ranksieve.choice.decide import RULES, Choice, interval
 from ranksieve.choice.families import PATH
 from ranksieve.choice.held_out import HeldOut, Validation, number_of_folds, tied
 from ranksieve.choice.update import Changes, as_model, model_digest
-from ranksieve.data.budget import Features
+from ranksieve.data.budget import Budget, Features
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import (
     Dataset,
@@ -70,6 +70,7 @@ ENGINES: dict[str, tuple[str, ...]] = {  # what each engine computes, in its own
 }
 ENGINE_CLAUSES = {"opensearch": 5}  # at most
 FAMILIES = (PATH, "forward")
+LUCENE = ("elasticsearch", "opensearch")
 RRF = f"RRF (k = {RRF_K})"
 EQUAL = "equal weights"
 SHARE_DIGITS = 2
@@ -410,6 +411,12 @@ class HybridRanker(Ranker):
         if data.n_features < 2:
             reason = f"there is only one clause, {data.feature_names[0]}, so there are no weights to choose"
             raise DataError(data.source, None, f"{reason}; pass at least two columns")
+        if self.engine in LUCENE and self.values == "scores" and np.nanmin(X) < 0:
+            column = int(np.argmax(np.nanmin(X, axis=0) < 0))
+            reason = f"the clause {data.feature_names[column]} has the score {np.nanmin(X[:, column]):g}"
+            raise DataError(
+                data.source, None, f"{reason}, but {self.engine} has no negative scores; log its own scores"
+            )
         if self.values == "ranks" and np.nanmin(X) < 1:
             reason = f"a rank is {np.nanmin(X):g}; with `values='ranks'` the values count from 1"
             raise DataError(data.source, None, reason)
@@ -466,9 +473,8 @@ class HybridRanker(Ranker):
     def _tuned(self, task: Task, kind: str, families: Sequence[str], **options: Any) -> SparseRanker:
         """Weights under a normalisation; the penalty does not depend on the scale of the scores."""
         preparation = preparation_of(kind)
-        scaled = preparation.apply(task.source)
-        valid = None if task.valid is None else preparation.apply(task.valid)
-        present, weight = drop_zero_weight(scaled, task.query_weight)
+        present, weight = drop_zero_weight(preparation.apply(task.source), task.query_weight)
+        valid = None if task.valid is None else drop_zero_weight(preparation.apply(task.valid), None)[0]
         spread = np.array(learn_normalisation(present, "within_z", weight).scale)
         varies = np.ptp(present.X, axis=0) > 0
         spread /= np.exp(np.log(spread[varies]).mean()) if varies.any() else 1.0
@@ -477,8 +483,8 @@ class HybridRanker(Ranker):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ScaleWarning)  # of "none": the penalty allows for the scales
             ranker.set_params(**options).fit(
-                scaled, valid=valid, query_weight=task.query_weight, previous=previous,
-                progress=task.progress,
+                present, valid=valid, query_weight=None if task.query_weight is None else weight,
+                previous=previous, progress=task.progress,
             )  # fmt: skip
         return ranker
 
@@ -526,7 +532,7 @@ class HybridRanker(Ranker):
                 criterion.append(float(values.mean()))
                 coefs.append(coef)
         budget = stated_budget(first, names, {}, costs)
-        within = budget.allows(np.array(coefs))
+        within = _within(budget, np.array(coefs))
         selectable = within & np.array([one.normalise in kinds for one in fusions])
         if task.previous is not None:
             selectable &= np.array([one.tuned for one in fusions])
@@ -564,7 +570,7 @@ class HybridRanker(Ranker):
         kind = "reciprocal@" if self.values == "ranks" else "reciprocal_rank@"
         coef = np.full(len(names), 1.0 / len(names))
         costs = stated_costs(self.feature_costs, names, {})
-        if not stated_budget(self._sparse(names), names, {}, costs).allows(coef[None])[0]:
+        if not _within(stated_budget(self._sparse(names), names, {}, costs), coef[None])[0]:
             reason = "equal weights exceed the budget, and one judged query cannot choose; judge more queries"
             raise DataError(task.source.source, None, reason)
         present, _ = drop_zero_weight(task.source, task.query_weight)
@@ -696,6 +702,13 @@ def shares(names: Sequence[str], coef: FloatArray) -> dict[str, float]:
     """Weights of the clauses in use, divided by their sum."""
     total = float(np.sum(coef)) or 1.0
     return {names[j]: float(coef[j] / total) for j in np.flatnonzero(coef).tolist()}
+
+
+def _within(budget: Budget, coefs: FloatArray) -> BoolArray:
+    """Mask of the weights that the budget allows, with the clauses that must and must not be used."""
+    used, limits = coefs != 0, budget.among(np.ones(coefs.shape[1], dtype=bool))
+    required = used[:, limits.fixed].all(axis=1) & ~used[:, ~limits.usable].any(axis=1)
+    return np.asarray(budget.allows(coefs) & required)
 
 
 def _cost(costs: FeatureCosts | None, weights: Mapping[str, float]) -> float | None:
