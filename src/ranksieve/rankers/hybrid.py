@@ -70,6 +70,7 @@ ENGINES: dict[str, tuple[str, ...]] = {  # what each engine computes, in its own
 }
 ENGINE_CLAUSES = {"opensearch": 5}  # at most
 FAMILIES = (PATH, "forward")
+COARSE = {"n_alphas": 8, "smoothing": 1}  # to compare normalisations
 LUCENE = ("elasticsearch", "opensearch")
 RRF = f"RRF (k = {RRF_K})"
 EQUAL = "equal weights"
@@ -500,7 +501,9 @@ class HybridRanker(Ranker):
         self._sparse(present.feature_names)  # checks the parameters
         if number_of_folds(self.cv, present, task.valid) == 0 and task.valid is None:
             return self._without_choice(task)
-        tuned = {kind: self._tuned(task, kind, (PATH,)) for kind in kinds}
+        limited = self._most() is not None or self.max_cost is not None
+        first = FAMILIES if limited else (PATH,)  # a coarse path may skip all models within the limits
+        tuned = {kind: self._tuned(task, kind, first, **COARSE) for kind in kinds}
         best = max(kinds, key=lambda kind: float(tuned[kind].choice_.chosen_values.mean()))
         tuned[best] = max(
             (tuned[best], self._tuned(task, best, FAMILIES)),
