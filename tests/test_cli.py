@@ -25,7 +25,7 @@ from ranksieve.methods import METHODS
 from ranksieve.report.sentences import choice_sentences, optimality
 
 COMMANDS = (
-    "demo", "methods", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "explain",
+    "demo", "methods", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "hybrid", "explain",
     "scorecard", "verify", "inspect", "convert", "export", "bench", "tables",
 )  # fmt: skip
 QUICK = ("--set", "n_alphas=15", "--set", "cv=2")

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from ranksieve.cli import app
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.result_lists import LIST_SCALINGS, list_scaling
 from ranksieve.explain import explain_pair
 from ranksieve.io.fusion import fuse_runs
 from ranksieve.io.search_log import read_clause_log
 from ranksieve.io.trec import write_qrels, write_run
 from ranksieve.model.linear import load_model
 from ranksieve.prepare import Preparation
-from ranksieve.prepare.lists import LIST_SCALINGS, list_scaling
 from ranksieve.prepare.scaling import Normalisation
 from ranksieve.rankers import HybridRanker
 from ranksieve.rankers.hybrid import EQUAL, RRF, preparation_of

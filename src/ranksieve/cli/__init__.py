@@ -4,8 +4,8 @@
 """
 
 # isort: off
-from ranksieve.cli import demo, methods, fit, hybrid, frontier, subset, path
-from ranksieve.cli import rank, evaluate, compare, explain, scorecard, verify
+from ranksieve.cli import demo, methods, fit, frontier, subset, path
+from ranksieve.cli import rank, evaluate, compare, hybrid, explain, scorecard, verify
 from ranksieve.cli import inspect, convert
 from ranksieve.cli import export, bench, tables
 from ranksieve.cli.app import app, main

@@ -92,10 +92,10 @@ class HybridOptions:
 
 
 @command(
-    "ranksieve hybrid bm25.run dense.run phrase.run --qrels qrels.txt -o hybrid.json",
-    "ranksieve hybrid log.jsonl --qrels qrels.txt --costs ms.csv --max-features 2 --report page.html",
-    "ranksieve hybrid bm25.run dense.run --qrels qrels.txt --engine opensearch",
-    "ranksieve hybrid ranks.parquet --values ranks",
+    "ranksieve hybrid bm25.run dense.run --qrels qrels.txt -o hybrid.json",
+    "ranksieve hybrid log.jsonl --qrels qrels.txt --costs ms.csv --max-cost 9",
+    "ranksieve hybrid *.run --qrels qrels.txt --engine opensearch",
+    "ranksieve hybrid ranks.parquet --values ranks --report page.html",
 )
 def hybrid(
     *,

@@ -13,8 +13,8 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.files import file_name_problem
+from ranksieve.data.result_lists import list_scaling
 from ranksieve.errors import DataError, ParameterError, printable, short_repr, warn_caller
-from ranksieve.prepare.lists import list_scaling
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset

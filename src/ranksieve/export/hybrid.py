@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve.data.result_lists import list_scaling, rank_constant
 from ranksieve.errors import printable
 from ranksieve.export.base import (
     ANY_NAME,
@@ -33,7 +34,6 @@ from ranksieve.export.base import (
 )
 from ranksieve.export.elasticsearch import ADDRESS
 from ranksieve.export.lucene import USER_QUERY, check_defined, curl, feature_list
-from ranksieve.prepare.lists import list_scaling, rank_constant
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel

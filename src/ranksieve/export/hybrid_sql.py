@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ranksieve.data.result_lists import rank_constant
 from ranksieve.errors import ParameterError
 from ranksieve.export.base import (
     ANY_NAME,
@@ -14,7 +15,6 @@ from ranksieve.export.base import (
     not_exportable,
     prepare_for_export,
 )
-from ranksieve.prepare.lists import rank_constant
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel

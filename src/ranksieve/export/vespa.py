@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ranksieve.data.result_lists import rank_constant
 from ranksieve.export.base import (
     NameRule,
     Options,
@@ -22,7 +23,6 @@ from ranksieve.export.base import (
 from ranksieve.export.hybrid import HYBRID
 from ranksieve.export.lucene import USER_QUERY
 from ranksieve.export.trees import Node, Split, curve_trees, notes_on_missing
-from ranksieve.prepare.lists import rank_constant
 
 if TYPE_CHECKING:
     from ranksieve.model.linear import LinearModel, Term

@@ -11,8 +11,8 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.parts import transform_parts
 from ranksieve.data.queries import Queries
+from ranksieve.data.result_lists import list_scaling
 from ranksieve.errors import ParameterError
-from ranksieve.prepare.lists import list_scaling
 from ranksieve.prepare.missing import KEEP_MISSING, MissingPolicy, learn_missing
 from ranksieve.prepare.scaling import NOT_NORMALISED, Normalisation, check_scales, learn_normalisation
 from ranksieve.prepare.steps import Steps, learn_steps

@@ -17,8 +17,8 @@ from ranksieve.data.inputs import check_features, check_labels
 from ranksieve.data.matrix import divide_columns, is_sparse, is_streamed, spread_and_largest, value_range
 from ranksieve.data.parts import map_parts, transform_parts
 from ranksieve.data.queries import Queries
+from ranksieve.data.result_lists import list_scaling, scale_lists
 from ranksieve.errors import DataError, ParameterError, warn_caller
-from ranksieve.prepare.lists import list_scaling, scale_lists
 from ranksieve.prepare.missing import PreparedMatrix, check_same_features
 
 MAX_SCALE_RATIO = 1000.0
@@ -234,7 +234,7 @@ class Normalisation:
     "z" uses the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the
     standard deviation from the mean of the query, "min_max" the minimum and the range: one of each for each
     of ``features``. "query_z" and "query_min_max" use the documents of the query, all with the same weight,
-    and learn nothing; those of :mod:`ranksieve.prepare.lists` use the documents that have a value, and the
+    and learn nothing; those of :mod:`ranksieve.data.result_lists` use the documents that have a value, and the
     others become 0. A constant feature has scale 1 and becomes 0; for "within_z" the scale is 1 if the
     feature is constant within every query.
     """

@@ -26,13 +26,13 @@ from ranksieve.data.dataset import (
     fingerprint_of_weights,
     query_weights,
 )
+from ranksieve.data.result_lists import RRF_K, list_scaling, rank_constant
 from ranksieve.errors import DataError, ParameterError, printable, short_list, warn_caller
 from ranksieve.losses import SquaredHinge
 from ranksieve.metrics import Profile, profile_for
 from ranksieve.model.linear import FittedRanker, LinearModel
 from ranksieve.path import Progress
 from ranksieve.prepare import NO_PREPARATION, MissingPolicy, Normalisation, Preparation
-from ranksieve.prepare.lists import RRF_K, list_scaling, rank_constant
 from ranksieve.prepare.scaling import ScaleWarning, learn_normalisation
 from ranksieve.rankers.base import Attributes, Origin, Ranker, Task, ValidData, as_valid, in_column_order
 from ranksieve.rankers.parameters import (
