@@ -234,8 +234,8 @@ class Normalisation:
     "z" uses the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the
     standard deviation from the mean of the query, "min_max" the minimum and the range: one of each for each
     of ``features``. "query_z" and "query_min_max" use the documents of the query, all with the same weight,
-    and learn nothing; those of :mod:`ranksieve.data.result_lists` use the documents that have a value, and the
-    others become 0. A constant feature has scale 1 and becomes 0; for "within_z" the scale is 1 if the
+    and learn nothing; those of :mod:`ranksieve.data.result_lists` use the documents that have a value, and
+    the others become 0. A constant feature has scale 1 and becomes 0; for "within_z" the scale is 1 if the
     feature is constant within every query.
     """
 
