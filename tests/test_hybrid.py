@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from typer.testing import CliRunner
 
 from ranksieve.cli import app
@@ -22,7 +23,9 @@ from ranksieve.prepare import Preparation
 from ranksieve.prepare.scaling import Normalisation
 from ranksieve.rankers import HybridRanker
 from ranksieve.rankers.hybrid import EQUAL, RRF, preparation_of
+from ranksieve.report.hybrid_page import weights_figure
 from ranksieve.verification import verify
+from tests.figures import assert_drawable
 from tests.refusals import refused_data, refused_parameter
 
 NAN = math.nan
@@ -455,10 +458,36 @@ def test_the_metric_over_the_weights(fitted):
         assert corner["mean"] == pytest.approx(alone.mean)
 
 
+def test_sparse_data_give_the_same_weights():
+    filled = Dataset(np.nan_to_num(DATA.X), DATA.y, DATA.qid, DATA.feature_names)
+    sparse = Dataset(csr_matrix(filled.X), DATA.y, DATA.qid, DATA.feature_names)
+    options = {"normalise": ("none", "reciprocal_rank@60")}
+    dense, same = (HybridRanker(**options).fit(data) for data in (filled, sparse))
+    np.testing.assert_allclose(same.coef_, dense.coef_)
+    np.testing.assert_allclose(same.predict(sparse), dense.predict(filled))
+
+
 def test_fits_are_reproducible(fitted):
     again = HybridRanker().fit(DATA)
     np.testing.assert_array_equal(again.coef_, fitted.coef_)
     assert again.hybrid_.to_dict() == fitted.hybrid_.to_dict()
+
+
+@pytest.mark.parametrize("n_clauses", [2, 3, 5])
+def test_the_figure_of_the_weights(n_clauses):
+    data = search_data(noise=(1.0, 0.8, 1.2, 0.9, 1.1)[:n_clauses], n_queries=20)
+    ranker = HybridRanker(normalise="list_z", must_have=list(data.feature_names)).fit(data)
+    points = ranker.weight_map(data)
+    figure = weights_figure(points, ranker.hybrid_.chosen.to_dict(), "NDCG@10")
+    assert_drawable(figure)
+    kinds = {2: ["band", "scatter", "scatter"], 3: ["scatter", "scatter"], 5: ["bar"]}[n_clauses]
+    assert [trace["type"] for trace in figure["data"]] == kinds
+    assert figure["layout"]["xaxis"]["title"]
+
+
+def test_a_metric_that_cannot_guide_the_choice():
+    with pytest.warns(UserWarning, match="for every combination"):
+        HybridRanker(metric="ndcg@10", profile="letor", normalise="list_z").fit(search_data(n_docs=6))
 
 
 # --- The command -----------------------------------------------------------------------------------------

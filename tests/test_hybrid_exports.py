@@ -146,6 +146,22 @@ def test_qdrant_numbers_the_searches(tmp_path):
         np.testing.assert_allclose(theirs, scores_of(model, scores), rtol=1e-12)
 
 
+def test_mongodb_averages_over_the_clauses(tmp_path):
+    model = model_of("none")
+    export_model(model, "mongodb", tmp_path / "out")
+    for scores in lists():
+        theirs = hybrid_readers.mongodb(tmp_path / "out", columns_of(scores)) * N_CLAUSES
+        np.testing.assert_allclose(theirs, scores_of(model, scores), rtol=1e-6)
+
+
+def test_qdrant_with_a_document_feature(tmp_path):
+    export_model(model_of("none"), "qdrant", tmp_path / "out", names={"c0": "recency"})
+    columns = ["recency", "$score[0]", "$score[1]", "$score[2]"]
+    for scores in list(lists())[:50]:
+        theirs = hybrid_readers.qdrant(tmp_path / "out", columns_of(scores, columns))
+        np.testing.assert_allclose(theirs, scores_of(model_of("none"), scores), rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", [*ENGINES["sql"], "reciprocal@60"])
 def test_sql_in_sqlite(kind, tmp_path):
     model = model_of(kind)

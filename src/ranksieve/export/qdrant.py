@@ -36,7 +36,8 @@ def qdrant(model: LinearModel, options: Options) -> Product:
     folded, window = model.folded(), options.window
     advice, mapping, notes = "map every feature with `names`", options.names, tuple[str, ...]()
     if model.method == HYBRID:  # the clauses are searches
-        mapping = {name: f"$score[{k}]" for k, name in enumerate(folded.names)} | dict(mapping)
+        searched = [name for name in folded.names if name not in mapping]
+        mapping = {name: f"$score[{k}]" for k, name in enumerate(searched)} | dict(mapping)
         searches = ", ".join(f"{mapping[name]} is {printable(name)}" for name in folded.names)
         notes = (f"Searches in prefetch: {searches}.",)
     names = engine_names(folded.names, mapping, VARIABLE, "Qdrant", advice)

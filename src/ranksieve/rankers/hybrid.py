@@ -14,7 +14,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, PathLike
 from ranksieve.choice.decide import RULES, Choice, interval
 from ranksieve.choice.families import PATH
-from ranksieve.choice.held_out import HeldOut, Validation, number_of_folds, tied
+from ranksieve.choice.held_out import HeldOut, Validation, number_of_folds, tied, warn_of_shared_queries
 from ranksieve.choice.update import Changes, as_model, model_digest
 from ranksieve.data.budget import Budget, Features
 from ranksieve.data.costs import FeatureCosts
@@ -26,6 +26,7 @@ from ranksieve.data.dataset import (
     fingerprint_of_weights,
     query_weights,
 )
+from ranksieve.data.matrix import dense_block
 from ranksieve.data.result_lists import RRF_K, list_scaling, rank_constant
 from ranksieve.errors import DataError, ParameterError, printable, short_list, warn_caller
 from ranksieve.losses import SquaredHinge
@@ -33,7 +34,7 @@ from ranksieve.metrics import Profile, profile_for
 from ranksieve.model.linear import FittedRanker, LinearModel
 from ranksieve.path import Progress
 from ranksieve.prepare import NO_PREPARATION, MissingPolicy, Normalisation, Preparation
-from ranksieve.prepare.scaling import ScaleWarning, learn_normalisation
+from ranksieve.prepare.scaling import learn_normalisation
 from ranksieve.rankers.base import Attributes, Origin, Ranker, Task, ValidData, as_valid, in_column_order
 from ranksieve.rankers.parameters import (
     Count,
@@ -378,10 +379,11 @@ class HybridRanker(Ranker):
     ) -> Task:
         """Check and fingerprint the data; documents of weight 0 stay, because they are part of their list."""
         valid = as_valid(valid)
-        data, names, _ = self._checked_data(X, y, qid, document_weight)
+        stored, names, _ = self._checked_data(X, y, qid, document_weight)
+        data = _dense(stored)
         self._check_clauses(data)
         weight = query_weights(query_weight, data)
-        fingerprints = {"train": fingerprint(data)}
+        fingerprints = {"train": fingerprint(stored)}
         if valid is not None:
             if valid.n_features != data.n_features:
                 reason = (
@@ -390,6 +392,8 @@ class HybridRanker(Ranker):
                 raise DataError(None, None, reason)
             valid = in_column_order(valid, data.feature_names, self)
             fingerprints["valid"] = fingerprint(valid)
+            valid = _dense(valid)
+            warn_of_shared_queries(data, valid)
         if weight is not None:
             fingerprints["query_weight"] = fingerprint_of_weights(weight)
         if previous is not None:
@@ -400,7 +404,7 @@ class HybridRanker(Ranker):
 
     def _check_clauses(self, data: Dataset) -> None:
         """Refuse clauses without results and ranks below 1; warn about clauses with constant scores."""
-        X = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X)
+        X = np.asarray(data.X)
         if np.isinf(X).any():
             row, column = np.argwhere(np.isinf(X))[0]
             reason = f"the score of clause {data.feature_names[column]} in row {row} is {X[row, column]}"
@@ -482,7 +486,7 @@ class HybridRanker(Ranker):
         ranker = self._sparse(task.source.feature_names, families, l1_weights=spread.tolist())
         previous = None if task.previous is None else replace(task.previous, preparation=NO_PREPARATION)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScaleWarning)  # of "none": the penalty allows for the scales
+            warnings.simplefilter("ignore")  # about scales, which the penalty allows for, and grids of α
             ranker.set_params(**options).fit(
                 present, valid=valid, query_weight=None if task.query_weight is None else weight,
                 previous=previous, progress=task.progress,
@@ -535,6 +539,11 @@ class HybridRanker(Ranker):
                 criterion.append(float(values.mean()))
                 coefs.append(coef)
         budget = stated_budget(first, names, {}, costs)
+        if np.ptp([one.mean for one in fusions]) == 0:
+            warn_caller(
+                f"{self.metric} is {fusions[0].mean:.4g} for every combination, so it cannot guide the "
+                "choice; use another `metric` or `profile`"
+            )
         within = _within(budget, np.array(coefs))
         selectable = within & np.array([one.normalise in kinds for one in fusions])
         if task.previous is not None:
@@ -716,6 +725,14 @@ def _within(budget: Budget, coefs: FloatArray) -> BoolArray:
 
 def _cost(costs: FeatureCosts | None, weights: Mapping[str, float]) -> float | None:
     return None if costs is None else costs.of(weights)
+
+
+def _dense(data: Dataset) -> Dataset:
+    """The data in memory, as a dense array."""
+    if isinstance(data.X, np.ndarray):
+        return data
+    columns = np.arange(data.n_features)
+    return data.replace_features(dense_block(data.X, slice(None), columns))
 
 
 def _as_list(features: Any) -> list[Any]:

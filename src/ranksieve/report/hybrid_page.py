@@ -28,9 +28,7 @@ HOVER = "{text}\n{y:.4f}"
 MAX_SHOWN_FUSIONS = 40
 
 
-def weights_figure(
-    points: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any], metric: str, worth: Sequence[Any] = ()
-) -> Figure:
+def weights_figure(points: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any], metric: str) -> Figure:
     """The held-out metric over the weights of two or three clauses, else the weights of the clauses."""
     names = list(points[0]["weights"]) if points else []
     if len(names) == 2:
@@ -40,7 +38,7 @@ def weights_figure(
     weights = sorted(chosen["weights"].items(), key=lambda item: -item[1])
     clauses, shares = [name for name, _ in weights], [share for _, share in weights]
     bars = {"type": "bar", "x": clauses, "y": shares, "marker": {"color": PALETTE[0]}}
-    bars |= {"name": "weight", "text": clauses, "hover": HOVER}
+    bars |= {"name": "weight", "hover": "{x}: {y:.3f}"}
     axes = {"xaxis": axis("clause", type="category"), "yaxis": axis("weight", rangemode="tozero")}
     return {"data": [bars], "layout": layout(360, **axes)}
 
