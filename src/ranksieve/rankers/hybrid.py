@@ -688,7 +688,9 @@ class HybridRanker(Ranker):
             return cost
         title = self.choice_.validation.title
         others = {
-            with_normalisation(title, one.normalise): one.mean for one in self.hybrid_.fusions if one.tuned
+            with_normalisation(title, one.normalise): one.mean
+            for one in self.hybrid_.fusions
+            if one.tuned and one is not self.hybrid_.chosen
         }
         return {title: self.hybrid_.chosen.mean, **others, **cost}
 
