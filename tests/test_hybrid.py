@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 from ranksieve.cli import app
@@ -465,6 +468,27 @@ def test_sparse_data_give_the_same_weights():
     dense, same = (HybridRanker(**options).fit(data) for data in (filled, sparse))
     np.testing.assert_allclose(same.coef_, dense.coef_)
     np.testing.assert_allclose(same.predict(sparse), dense.predict(filled))
+
+
+def test_it_is_a_scikit_learn_estimator(fitted):
+    ranker = clone(HybridRanker(2, engine="opensearch"))
+    assert ranker.get_params()["engine"] == "opensearch"
+    frame = pd.DataFrame(DATA.X, columns=DATA.feature_names)
+    from_frame = HybridRanker().fit(frame, DATA.y, DATA.qid)
+    np.testing.assert_array_equal(from_frame.coef_, fitted.coef_)
+    shuffled = frame[list(reversed(DATA.feature_names))]
+    np.testing.assert_array_equal(from_frame.predict(shuffled, DATA.qid), fitted.predict(DATA))
+    restored = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(restored.predict(DATA), fitted.predict(DATA))
+    assert restored.hybrid_.sentences == fitted.hybrid_.sentences
+    assert fitted.score(DATA) == pytest.approx(HybridRanker().fit(DATA).score(DATA))
+
+
+def test_query_weights_count_in_the_fit():
+    weight = np.where(np.arange(DATA.n_queries) < 20, 1.0, 0.0)
+    half = DATA.select_queries(np.arange(20))
+    weighted = HybridRanker(normalise="list_z").fit(DATA, query_weight=weight)
+    np.testing.assert_allclose(weighted.coef_, HybridRanker(normalise="list_z").fit(half).coef_, rtol=1e-6)
 
 
 def test_fits_are_reproducible(fitted):
