@@ -21,6 +21,7 @@ from ranksieve.explain import explain_pair
 from ranksieve.io.fusion import fuse_runs
 from ranksieve.io.search_log import read_clause_log
 from ranksieve.io.trec import write_qrels, write_run
+from ranksieve.metrics import evaluate
 from ranksieve.model.linear import load_model
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.scaling import Normalisation
@@ -282,8 +283,6 @@ def test_weights_are_not_negative_and_beat_the_usual_ones(fitted):
 
 def test_usual_weights_are_measured_on_the_held_out_queries(fitted):
     """Weights that are not fitted have the metric of all training queries, ranked by their scores."""
-    from ranksieve.metrics import evaluate
-
     ranks = preparation_of("reciprocal_rank@60").apply(DATA).X.mean(axis=1)
     expected = evaluate(ranks, DATA, "ndcg@10", "standard", ties="mean").per_query["ndcg@10"]
     np.testing.assert_allclose(fitted.hybrid_.rrf.values, expected)
@@ -512,6 +511,21 @@ def test_the_figure_of_the_weights(n_clauses):
 def test_a_metric_that_cannot_guide_the_choice():
     with pytest.warns(UserWarning, match="for every combination"):
         HybridRanker(metric="ndcg@10", profile="letor", normalise="list_z").fit(search_data(n_docs=6))
+
+
+@pytest.mark.letor
+def test_weighted_rrf_beats_equal_weights_on_25_systems():
+    from benchmarks.quality.data_sets import read_source, split
+
+    train, valid, test = split(read_source("MQ2008-agg"), 0)
+    ranker = HybridRanker(5, values="ranks").fit(train, valid=valid)
+    equal = preparation_of("reciprocal@60").apply(test).X.sum(axis=1)
+    tuned, usual = (
+        evaluate(scores, test, "ndcg@10", "standard", ties="mean").mean["ndcg@10"]
+        for scores in (ranker.predict(test), equal)
+    )
+    assert len(ranker.support_) <= 5
+    assert tuned > usual
 
 
 # --- The command -----------------------------------------------------------------------------------------
