@@ -5,7 +5,7 @@ python -m benchmarks.hybrid
 The collection gives the ranks of 25 systems. On each of 20 fixed splits the weights are fitted on training
 and validation queries, and everything is measured on test queries. A query is a test query of about four
 splits; tests of significance are paired over queries, with the mean of each query over its splits. Curves of
-the ranks are an upper bound: no engine computes them.
+the ranks, which no engine computes, show what the form 1/(k + rank) loses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ranksieve.metrics.significance import paired_t, randomisation
 
 SOURCE, METRICS, SIZES = "MQ2008-agg", ("ndcg@10", "map"), (None, 10, 5)
 BASELINE = "RRF, equal weights"
-CURVES = "curves of the ranks (upper bound)"
+CURVES = "curves of the ranks (no engine has them)"
 REPEATS = 5
 
 
