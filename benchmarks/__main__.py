@@ -30,6 +30,7 @@ STUDIES = (
     "costs",
     "fenchelrank_vs_ranksvm",
     "films",
+    "hybrid",
     "listmle_scaling",
     "minbatsrank_epoch",
     "scale",

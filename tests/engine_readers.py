@@ -389,6 +389,7 @@ READERS = {
     "elasticsearch_linear": hybrid_readers.linear_retriever,
     "opensearch_hybrid": hybrid_readers.opensearch_hybrid,
     "mongodb": hybrid_readers.mongodb,
+    "sql_hybrid": hybrid_readers.sql_hybrid,
     "qdrant": hybrid_readers.qdrant,
     "vespa": vespa,
     "vespa_second_phase": vespa,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 
 import numpy as np
 
@@ -63,9 +64,27 @@ def script(folder, columns):
 # --- Elasticsearch: LinearRetrieverBuilder, MinMaxScoreNormalizer ----------------------------------------
 
 
+def reciprocal_ranks(scores, k):
+    """1/(k + rank), with ties in the order of the index; NaN where a document was not returned."""
+    ranked = [row for row in np.argsort(-scores, kind="stable") if not np.isnan(scores[row])]
+    values = np.full(len(scores), np.nan, dtype=np.float32)
+    for rank, row in enumerate(ranked, start=1):
+        values[row] = np.float32(1.0) / np.float32(k + rank)
+    return values
+
+
 def linear_retriever(folder, columns):
     content = only_file(folder)
-    linear = content["retriever"]["linear"]
+    ((kind, linear),) = content["retriever"].items()
+    if kind == "rrf":
+        need(linear["rank_constant"] >= 1, "rank_constant must be at least 1")
+        total = np.zeros(size(columns), dtype=np.float32)
+        for component in linear["retrievers"]:
+            need(component["weight"] >= 0, "weight must be non-negative")
+            values = reciprocal_ranks(columns[field_of(component["retriever"])], linear["rank_constant"])
+            total = added(total, ~np.isnan(values), values, component["weight"])
+        return total
+    need(kind == "linear", "unknown retriever")
     need(linear["rank_window_size"] >= content["size"], "rank_window_size must not be below size")
     total = np.zeros(size(columns), dtype=np.float32)
     for component in linear["retrievers"]:
@@ -76,6 +95,11 @@ def linear_retriever(folder, columns):
         if component["normalizer"] == "minmax" and returned.any():
             low, high = scores[returned].min(), scores[returned].max()
             scores = np.where(high - low < TINY, low, (scores - low) / max(high - low, TINY))
+        elif component["normalizer"] == "l2_norm" and returned.any():
+            norm = np.sqrt(np.sum(scores[returned].astype(np.float64) ** 2))
+            scores = (scores / norm).astype(np.float32) if norm > TINY else scores
+        elif component["normalizer"] == "l2_norm":
+            pass
         else:
             need(component["normalizer"] in ("minmax", "none"), "unknown normalizer")
         total = added(total, returned, scores, component["weight"])
@@ -85,11 +109,40 @@ def linear_retriever(folder, columns):
 # --- OpenSearch: NormalizationProcessor, MinMaxScoreNormalizationTechnique, ArithmeticMean… --------------
 
 
+def opensearch_min_max(scores, returned):
+    low, high = scores[returned].min(), scores[returned].max()
+    scaled = (scores - low) / (high - low) if high > low else np.ones_like(scores)
+    return np.where(scaled == 0, np.float32(0.001), scaled)
+
+
+def opensearch_l2(scores, returned):
+    norm = np.sqrt(np.sum(scores[returned] * scores[returned], dtype=np.float32))
+    return scores / norm if norm > 0 else np.full_like(scores, 0.001)
+
+
+def opensearch_z(scores, returned):
+    mean = np.sum(scores[returned], dtype=np.float32) / np.float32(returned.sum())
+    squares = np.sum((scores[returned].astype(np.float64) - mean) ** 2)
+    deviation = np.float32(np.sqrt(squares / returned.sum()))
+    scaled = (scores - mean) / deviation if deviation > 0 else np.full_like(scores, 0.001)
+    return np.where(scores == mean, np.float32(1.0), np.where(scaled <= 0, np.float32(0.001), scaled))
+
+
+OPENSEARCH_TECHNIQUES = {"min_max": opensearch_min_max, "l2": opensearch_l2, "z_score": opensearch_z}
+
+
 def opensearch_hybrid(folder, columns):
     (processor,) = json.loads((folder / "pipeline.json").read_text())["phase_results_processors"]
-    settings = processor["normalization-processor"]
-    need(settings["normalization"] == {"technique": "min_max"}, "unknown technique")
-    need(settings["combination"]["technique"] == "arithmetic_mean", "unknown technique")
+    ((kind, settings),) = processor.items()
+    if kind == "score-ranker-processor":
+        need(settings["combination"]["technique"] == "rrf", "unknown technique")
+        k = settings["combination"]["rank_constant"]
+        need(1 <= k <= 10_000, "rank constant must be in the interval between 1 and 10000")
+        normalised = lambda scores, returned: reciprocal_ranks(scores, k)  # noqa: E731
+    else:
+        need(kind == "normalization-processor", "unknown processor")
+        need(settings["combination"]["technique"] == "arithmetic_mean", "unknown technique")
+        normalised = OPENSEARCH_TECHNIQUES[settings["normalization"]["technique"]]
     weights = settings["combination"]["parameters"]["weights"]
     queries = json.loads((folder / "query.json").read_text())["query"]["hybrid"]["queries"]
     need(len(queries) == len(weights) <= 5, "number of weights and sub-queries")
@@ -99,9 +152,8 @@ def opensearch_hybrid(folder, columns):
     for query, weight in zip(queries, weights, strict=True):
         scores = np.asarray(columns[field_of(query)], dtype=np.float32)
         returned = ~np.isnan(scores)
-        low, high = scores[returned].min(initial=np.inf), scores[returned].max(initial=-np.inf)
-        scaled = (scores - low) / (high - low) if high > low else np.ones_like(scores)
-        total = added(total, returned, np.where(scaled == 0, np.float32(0.001), scaled), weight)
+        if returned.any():
+            total = added(total, returned, normalised(scores, returned), weight)
     return total / np.float32(sum(np.float32(weight) for weight in weights))
 
 
@@ -145,3 +197,53 @@ def qdrant(folder, columns):
         values = np.asarray(columns[variable], dtype=np.float64)
         total = total + weight * np.where(np.isnan(values), defaults[variable], values)
     return total
+
+
+# --- Vespa: global phase with weights as query parameters ------------------------------------------------
+
+
+def vespa_weights(folder, columns):
+    """Rank features are 0 for documents that are not matched; weights come from the query profile."""
+    (profile,), (xml,) = folder.glob("*.profile"), folder.glob("*.xml")
+    weights = dict(re.findall(r'<field name="input\.(query\(\w+\))">([-\d.]+)</field>', xml.read_text()))
+    text = profile.read_text()
+    declared = dict(re.findall(r"(query\(\w+\)) double: ([-\d.]+)", text))
+    need(declared == weights, "defaults differ from the query profile")
+    expression = re.search(r"expression \{\n(.*?)\n +\}", text, re.DOTALL)[1]
+    total = np.zeros(size(columns))
+    for summand in re.split(r"\n +\+ ", expression.strip()):
+        parameter, value = summand.split(" * ", 1)
+        ranked = re.fullmatch(r"if\((.+) > 0, reciprocal_rank\((.+), (\d+)\), 0\)", value)
+        need(ranked is None or ranked[1] == ranked[2], "another feature")
+        scores = np.nan_to_num(np.asarray(columns[ranked[1] if ranked else value], dtype=np.float64))
+        if ranked:
+            order = np.argsort(-scores, kind="stable")
+            reciprocal = np.empty(len(scores))
+            reciprocal[order] = 1.0 / (float(ranked[3]) + 1.0 + np.arange(len(scores)))
+            scores = np.where(scores > 0, reciprocal, 0.0)
+        total = total + float(weights[parameter]) * scores
+    return total
+
+
+# --- SQL: SQLite itself ----------------------------------------------------------------------------------
+
+
+def sql_hybrid(file, columns):
+    def quoted(name):
+        return '"' + name.replace('"', '""') + '"'
+
+    rows = [
+        (1, row, *(None if np.isnan(value) else float(value) for value in values))
+        for row, values in enumerate(zip(*columns.values(), strict=True))
+    ]
+    with sqlite3.connect(":memory:") as database:
+        names = ", ".join(quoted(name) for name in columns)
+        database.execute(f"CREATE TABLE results (query, document, {names})")
+        places = ", ".join("?" * (len(columns) + 2))
+        database.executemany(f"INSERT INTO results VALUES ({places})", rows)
+        found = database.execute(file.read_text()).fetchall()
+    scores = np.empty(len(rows))
+    for _, document, score in found:
+        scores[document] = score
+    need([score for *_, score in found] == sorted(scores.tolist(), reverse=True), "not in order")
+    return scores

@@ -25,8 +25,8 @@ from ranksieve.methods import METHODS
 from ranksieve.report.sentences import choice_sentences, optimality
 
 COMMANDS = (
-    "demo", "methods", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "explain",
-    "scorecard", "verify", "inspect", "convert", "export", "bench", "tables",
+    "demo", "methods", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "hybrid",
+    "explain", "scorecard", "verify", "inspect", "convert", "export", "bench", "tables",
 )  # fmt: skip
 QUICK = ("--set", "n_alphas=15", "--set", "cv=2")
 MAIN = "from ranksieve.cli import main; main()"

@@ -20,6 +20,7 @@ from .io.folds import deal_folds as deal_folds
 from .io.folds import load_letor_folds as load_letor_folds
 from .io.frames import from_frame as from_frame
 from .io.frames import to_frame as to_frame
+from .io.fusion import fuse_runs as fuse_runs
 from .io.load import read_dataset as read_dataset
 from .io.load import write_dataset as write_dataset
 from .metrics import evaluate as evaluate
@@ -34,6 +35,7 @@ from .prepare.missing import fill_missing as fill_missing
 from .rankers import BestSubset as BestSubset
 from .rankers import FenchelRank as FenchelRank
 from .rankers import FSMRank as FSMRank
+from .rankers import HybridRanker as HybridRanker
 from .rankers import LinearRanker as LinearRanker
 from .rankers import MinBatSRank as MinBatSRank
 from .rankers import RankSVM as RankSVM

@@ -408,7 +408,7 @@ def test_lines_beside_curves_are_refused(target, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-FILLING = ("json", "onnx", "python", "qdrant", *SCRIPTS)
+FILLING = ("json", "onnx", "python", "qdrant", "sql_hybrid", *SCRIPTS)
 
 
 @pytest.mark.parametrize("target", [target for target in LINES if target not in FILLING])

@@ -5,7 +5,7 @@
 
 # isort: off
 from ranksieve.cli import demo, methods, fit, frontier, subset, path
-from ranksieve.cli import rank, evaluate, compare, explain, scorecard, verify
+from ranksieve.cli import rank, evaluate, compare, hybrid, explain, scorecard, verify
 from ranksieve.cli import inspect, convert
 from ranksieve.cli import export, bench, tables
 from ranksieve.cli.app import app, main
@@ -13,5 +13,5 @@ from ranksieve.cli.app import app, main
 
 __all__ = [
     "app", "bench", "compare", "convert", "demo", "evaluate", "explain", "export", "fit", "frontier",
-    "inspect", "main", "methods", "path", "rank", "scorecard", "subset", "tables", "verify",
+    "hybrid", "inspect", "main", "methods", "path", "rank", "scorecard", "subset", "tables", "verify",
 ]  # fmt: skip

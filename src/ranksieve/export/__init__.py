@@ -23,6 +23,7 @@ from ranksieve.export.hybrid import (
     opensearch_hybrid,
     sub_queries,
 )
+from ranksieve.export.hybrid_sql import hybrid_sql
 from ranksieve.export.lucene import feature_list
 from ranksieve.export.onnx_graph import onnx
 from ranksieve.export.painless import painless_script
@@ -94,6 +95,7 @@ EXPORTS: dict[str, Target] = {
     "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}, curves=True),
     "json": Target(json_model, frozenset({"name"}), curves=True),
     "python": Target(python, NAME_OPTIONS, curves=True),
+    "sql_hybrid": Target(hybrid_sql, NAME_OPTIONS),
 }
 
 

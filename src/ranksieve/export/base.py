@@ -13,6 +13,7 @@ import numpy as np
 
 from ranksieve._types import FloatArray
 from ranksieve._util.files import file_name_problem
+from ranksieve.data.result_lists import list_scaling
 from ranksieve.errors import DataError, ParameterError, printable, short_repr, warn_caller
 
 if TYPE_CHECKING:
@@ -139,6 +140,11 @@ def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) 
         raise not_exportable(f"the model uses no feature, so {engine} has nothing to compute")
     separately = f"but {engine} scores each document separately"
     missing, normalisation = model.preparation.missing, model.preparation.normalisation
+    if list_scaling(normalisation.kind) is not None and normalisation.kind not in within:
+        raise not_exportable(
+            f"the model combines result lists by {normalisation.kind}, which {engine} cannot compute; "
+            f"{_nearest(model, within)}"
+        )
     if normalisation.per_query and normalisation.kind not in within:
         reason = f"but {engine} can do so only by minimum and maximum" if within else separately
         kinds = "`normalise='query_min_max'`, z" if within else "`normalise='z'`"
@@ -151,6 +157,24 @@ def _check_exportable(model: LinearModel, engine: str, within: Collection[str]) 
             f"the model fills missing values with the minimum of the query ({missing.policy}), "
             f"{f'but {engine} does not' if within else separately}; fit with `missing='zero'` or column_mean"
         )
+
+
+def _nearest(model: LinearModel, kinds: Collection[str]) -> str:
+    """The best normalisation that the engine computes, with its metric on the held-out queries of the fit."""
+    chosen = next((value for name, value in model.metrics.items() if name.startswith("held-out")), None)
+    measured = {
+        kind: (value, name.removesuffix(f" with {kind}"))
+        for name, value in model.metrics.items()
+        for kind in (*kinds, "none")
+        if name.endswith(f" with {kind}")
+    }
+    if chosen is None or not measured:
+        possible = [kind for kind in kinds if list_scaling(kind) is not None] or ["none"]
+        return f"fit with `normalise={possible[0]!r}`"
+    kind = max(measured, key=lambda one: measured[one][0])
+    value, metric = measured[kind]
+    lower = f"{metric} {value:.4f} instead of {chosen:.4f}"
+    return f"nearest: fit with `normalise={kind!r}`, {lower}"
 
 
 def warn_about_means(model: LinearModel, engine: str, advice: str = "") -> None:

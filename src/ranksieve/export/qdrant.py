@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ranksieve.errors import printable
 from ranksieve.export.base import (
     NameRule,
     Options,
@@ -14,7 +15,7 @@ from ranksieve.export.base import (
     fill_values,
     prepare_for_export,
 )
-from ranksieve.export.hybrid import RESULT_SIZE
+from ranksieve.export.hybrid import HYBRID, RESULT_SIZE
 from ranksieve.export.lucene import curl
 
 if TYPE_CHECKING:
@@ -33,8 +34,13 @@ def qdrant(model: LinearModel, options: Options) -> Product:
     """A query whose formula is the model, with the values for missing features as its defaults."""
     model = prepare_for_export(model, "Qdrant's formula")
     folded, window = model.folded(), options.window
-    advice = "map every feature with `names`"
-    names = engine_names(folded.names, options.names, VARIABLE, "Qdrant", advice)
+    advice, mapping, notes = "map every feature with `names`", options.names, tuple[str, ...]()
+    if model.method == HYBRID:  # the clauses are searches
+        searched = [name for name in folded.names if name not in mapping]
+        mapping = {name: f"$score[{k}]" for k, name in enumerate(searched)} | dict(mapping)
+        searches = ", ".join(f"{mapping[name]} is {printable(name)}" for name in folded.names)
+        notes = (f"Searches in prefetch: {searches}.",)
+    names = engine_names(folded.names, mapping, VARIABLE, "Qdrant", advice)
     constant = [folded.intercept] if folded.intercept else []
     products = [{"mult": [term.weight, name]} for term, name in zip(folded.terms, names, strict=True)]
     fills = fill_values(model) or [0.0] * len(names)
@@ -49,7 +55,7 @@ def qdrant(model: LinearModel, options: Options) -> Product:
     address = "http://localhost:6333/collections/YOUR_COLLECTION/points/query"
     return Product(
         {f"{options.name}.json": as_json(query)},
-        (f"The formula is computed for the top {window} points of each search in prefetch.",),
+        (f"The formula is computed for the top {window} points of each search in prefetch.", *notes),
         lambda folder: (curl("POST", address, folder, f"{options.name}.json"),),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ranksieve.data.result_lists import rank_constant
 from ranksieve.export.base import (
     NameRule,
     Options,
@@ -19,6 +20,7 @@ from ranksieve.export.base import (
     prepare_for_export,
     warn_about_means,
 )
+from ranksieve.export.hybrid import HYBRID
 from ranksieve.export.lucene import USER_QUERY
 from ranksieve.export.trees import Node, Split, curve_trees, notes_on_missing
 
@@ -52,6 +54,8 @@ def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product
     best matches overall. There ``normalize_linear`` has the values of all of them, so query_min_max can be
     exported.
     """
+    if phase == "global" and model.method == HYBRID:
+        return _weights_as_parameters(model, options)
     engine = "Vespa" if phase == "first" else f"Vespa's {phase} phase"
     model = prepare_for_export(model, engine, within=("query_min_max",) if phase == "global" else ())
     warn_about_means(model, "Vespa")
@@ -76,6 +80,56 @@ def vespa(model: LinearModel, options: Options, phase: str = "first") -> Product
         "query.json": as_json(query),
     }
     return Product(files, notes, lambda folder: _load(folder, options.name))
+
+
+def _weights_as_parameters(model: LinearModel, options: Options) -> Product:
+    """A rank profile whose global phase adds up scores or reciprocal ranks, and a query profile of weights.
+
+    New weights need no new rank profile: they are query parameters. A rank feature that is 0 stands for a
+    document that the clause did not return.
+    """
+    engine, kind = "Vespa's global phase", model.preparation.normalisation.kind
+    k = rank_constant(kind)
+    model = prepare_for_export(model, engine, within=(kind,) if kind.startswith("reciprocal_rank@") else ())
+    warn_about_means(model, engine)
+    folded = model if model.per_query else model.folded()
+    features = _features(folded, options)
+    *constants, _ = _constants(folded.terms, features)
+    values = features
+    if k is not None:
+        values = [f"if({one} > 0, reciprocal_rank({one}, {k}), 0)" for one in features]
+    weights = [decimal(term.weight) for term in folded.terms]
+    named = list(zip(constants, weights, values, strict=True))
+    lines = [
+        f"rank-profile {options.name} {{", "    inputs {",
+        *(f"        query({constant}) double: {weight}" for constant, weight, _ in named), "    }",
+        "    match-features {", *(f"        {one}" for one in features), "    }", "    global-phase {",
+        "        expression {",
+        "            " + "\n            + ".join(f"query({name}) * {value}" for name, _, value in named),
+        "        }", f"        rerank-count: {options.window}", "    }", "}",
+    ]  # fmt: skip
+    fields = [f'  <field name="input.query({name})">{weight}</field>' for name, weight, _ in named]
+    profile = [f'<query-profile id="{options.name}">', *fields, "</query-profile>"]
+    query = {"yql": "select * from sources * where userQuery()", "query": USER_QUERY}
+    query |= {"ranking": options.name, "queryProfile": options.name}
+    files = {
+        f"{options.name}.profile": "\n".join(lines) + "\n", f"{options.name}.xml": "\n".join(profile) + "\n",
+        "query.json": as_json(query),
+    }  # fmt: skip
+    notes = [
+        "The first phase must be one of the clauses, or a sum of them. A feature that is 0 counts as not "
+        f"returned; log the training data from match-features of the top {options.window} documents."
+    ]
+    if k is not None:
+        notes.append(
+            "Documents with equal scores get the mean over their ranks from the model, not from Vespa."
+        )
+    copy = f"cp -- {shlex.quote(f'{{folder}}/{options.name}.xml')} YOUR_APPLICATION/search/query-profiles/"
+    return Product(
+        files,
+        tuple(notes),
+        lambda folder: (copy.replace("{folder}", folder), *_load(folder, options.name)),
+    )
 
 
 def _features(model: LinearModel, options: Options) -> list[str]:

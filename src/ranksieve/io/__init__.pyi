@@ -4,12 +4,14 @@ from .folds import deal_folds as deal_folds
 from .folds import load_letor_folds as load_letor_folds
 from .frames import from_frame as from_frame
 from .frames import to_frame as to_frame
+from .fusion import fuse_runs as fuse_runs
 from .letor import read_letor as read_letor
 from .letor import write_letor as write_letor
 from .load import convert_dataset as convert_dataset
 from .load import read_dataset as read_dataset
 from .load import write_dataset as write_dataset
 from .ltr_log import read_ltr_log as read_ltr_log
+from .search_log import read_clause_log as read_clause_log
 from .stream import stream_letor as stream_letor
 from .tables import read_costs as read_costs
 from .tables import read_judgements as read_judgements

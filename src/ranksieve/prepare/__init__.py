@@ -11,6 +11,7 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.parts import transform_parts
 from ranksieve.data.queries import Queries
+from ranksieve.data.result_lists import list_scaling
 from ranksieve.errors import ParameterError
 from ranksieve.prepare.missing import KEEP_MISSING, MissingPolicy, learn_missing
 from ranksieve.prepare.scaling import NOT_NORMALISED, Normalisation, check_scales, learn_normalisation
@@ -83,8 +84,8 @@ class Preparation:
 
     @property
     def accepts_missing(self) -> bool:
-        """Whether missing values are replaced or have a level."""
-        return self.fills or self.steps is not None
+        """Whether missing values are replaced, have a level, or mean that a document was not returned."""
+        return self.fills or self.steps is not None or list_scaling(self.normalisation.kind) is not None
 
     @property
     def changes_features(self) -> bool:

@@ -17,6 +17,7 @@ from ranksieve.data.inputs import check_features, check_labels
 from ranksieve.data.matrix import divide_columns, is_sparse, is_streamed, spread_and_largest, value_range
 from ranksieve.data.parts import map_parts, transform_parts
 from ranksieve.data.queries import Queries
+from ranksieve.data.result_lists import list_scaling, scale_lists
 from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.prepare.missing import PreparedMatrix, check_same_features
 
@@ -233,7 +234,8 @@ class Normalisation:
     "z" uses the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the
     standard deviation from the mean of the query, "min_max" the minimum and the range: one of each for each
     of ``features``. "query_z" and "query_min_max" use the documents of the query, all with the same weight,
-    and learn nothing. A constant feature has scale 1 and becomes 0; for "within_z" the scale is 1 if the
+    and learn nothing; those of :mod:`ranksieve.data.result_lists` use the documents that have a value, and
+    the others become 0. A constant feature has scale 1 and becomes 0; for "within_z" the scale is 1 if the
     feature is constant within every query.
     """
 
@@ -243,7 +245,8 @@ class Normalisation:
     scale: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        check_kind(self.kind, tuple(NORMALISATIONS))
+        if list_scaling(self.kind) is None:
+            check_kind(self.kind, tuple(NORMALISATIONS))
         object.__setattr__(self, "features", tuple(str(name) for name in self.features))
         for name in ("centre", "scale"):
             object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
@@ -263,7 +266,7 @@ class Normalisation:
     @property
     def learns(self) -> bool:
         """Whether centre and scale come from the training data."""
-        kind = NORMALISATIONS[self.kind]
+        kind = NORMALISATIONS.get(self.kind)
         return kind is not None and kind.merge is not None
 
     @property
@@ -273,6 +276,9 @@ class Normalisation:
 
     def transform(self, values: FloatArray, queries: Queries) -> FloatArray:
         """Normalise a dense float64 array whose columns are ``features``."""
+        if list_scaling(self.kind) is not None:
+            grouped = scale_lists(self.kind, queries.group(values), queries.query_of_grouped)
+            return np.asarray(queries.restore(grouped))
         kind = NORMALISATIONS[self.kind]
         if kind is None:
             return values

@@ -2,6 +2,7 @@ from .base import Ranker as Ranker
 from .best_subset import BestSubset as BestSubset
 from .frontier import Frontier as Frontier
 from .fsmrank import FSMRank as FSMRank
+from .hybrid import HybridRanker as HybridRanker
 from .linear import FenchelRank as FenchelRank
 from .linear import LinearRanker as LinearRanker
 from .linear import RankSVM as RankSVM

@@ -26,8 +26,9 @@ from ranksieve.path import Progress
 from ranksieve.penalties import PENALTIES
 from ranksieve.prepare import Preparation
 from ranksieve.prepare.steps import AUTO, CURVES
-from ranksieve.rankers import LinearRanker
+from ranksieve.rankers import HybridRanker, LinearRanker
 from ranksieve.rankers.base import Ranker
+from ranksieve.rankers.hybrid import preparation_of
 from ranksieve.rankers.parameters import check_parameters
 from ranksieve.solvers import Problem
 
@@ -114,6 +115,7 @@ def _number_text(value: object) -> str:
 OBJECT_PARAMETERS: dict[str, Collection[str]] = {  # may be objects; the values are the names they may have
     "penalty": PENALTIES, "profile": PROFILES, "base": (), "feature_costs": (),
 }  # fmt: skip
+HYBRID = HybridRanker.__name__
 CHOICE_PARAMETER = "choice"  # parameter in the model files of a GridRanker
 BUDGET_PARAMETERS = ("max_features", "max_cost", "feature_costs")
 CERTIFICATE_TITLES = {
@@ -190,7 +192,11 @@ def _value_text(value: Any) -> str:
 
 def ranker_class(method: str) -> type[Ranker]:
     """Class of a linear ranker by its name."""
-    classes: dict[str, type[Ranker]] = {"linearranker": LinearRanker, **ranker_classes()}
+    classes: dict[str, type[Ranker]] = {
+        "linearranker": LinearRanker,
+        HYBRID.lower(): HybridRanker,
+        **ranker_classes(),
+    }
     cls = classes.get(method.lower())
     if cls is None or not cls().can("linear"):
         raise NotChecked(f"this release has no linear method called {method!r}")
@@ -369,8 +375,12 @@ class Case:
         A model contains the preparation of the features in use, which must equal the one learned from the
         data; that of the other features is learned again.
         """
-        data, weight = drop_zero_weight(self.data, self.query_weight)
         stated = self.model.preparation
+        if self.model.method == HYBRID:  # learns nothing; documents of weight 0 are part of their list
+            if stated != preparation_of(stated.normalisation.kind):
+                raise NotChecked("the preparation is not one of hybrid search")
+            return drop_zero_weight(stated.apply(self.data), self.query_weight)
+        data, weight = drop_zero_weight(self.data, self.query_weight)
         learn = Preparation.learn_curves if curves else Preparation.learn
         learned = learn(data, normalise, missing, weight)
         part = Preparation() if curves else learned.of(self.model.names)

@@ -238,6 +238,8 @@ def _same_statement(case: Case) -> Iterator[Finding]:
         if stated is None or value is None or (name not in CHECKED_NUMBERS and not _same(value, stated)):
             yield False, f"refit: {_join_names([name])} {difference_text(value, stated)}"
     yield from check_same("refit: chosen by", refitted.chosen_by, model.chosen_by)
+    kind, stated = refitted.preparation.normalisation.kind, model.preparation.normalisation.kind
+    yield from check_same("refit: normalisation", kind, stated)
     for name, stated in model.parameters.items():
         if name in refitted.parameters and name != "profile":
             value = refitted.parameters[name]
