@@ -472,7 +472,7 @@ class HybridRanker(Ranker):
             must_have=self.must_have, must_not=self.must_not, signs=dict.fromkeys(names, 1.0),
             profile=self.profile, rule=self.rule, families=families, cv=self.cv,
             random_state=self.random_state, pair_weighting=self.pair_weighting, normalise="none",
-            missing="error", **options,
+            missing="error", shape="linear", **options,
         )  # fmt: skip
 
     def _tuned(self, task: Task, kind: str, families: Sequence[str], **options: Any) -> SparseRanker:
