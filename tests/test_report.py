@@ -16,7 +16,7 @@ from ranksieve.cli.fit_output import feature_strength
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
 from ranksieve.rankers import FenchelRank, SparseRanker
-from ranksieve.report import ModelTest, Support, build_content, percent, write_report
+from ranksieve.report import ModelTest, Support, build_content, write_report
 from ranksieve.report.fit_page import (
     MAX_LINES,
     Planted,
@@ -26,7 +26,8 @@ from ranksieve.report.fit_page import (
     render,
 )
 from ranksieve.report.page import PALETTE, mean_with_interval
-from ranksieve.report.sentences import choice_sentences, optimality
+from ranksieve.show.formats import percent
+from ranksieve.show.sentences import choice_sentences, optimality
 from ranksieve.synthetic import make_ranking
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.figures import assert_drawable

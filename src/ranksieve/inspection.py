@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_rows
@@ -26,8 +27,8 @@ MAX_LENGTH_RANGES = 12
 MAX_CORRELATED_FEATURES = 2000  # with more, features are not compared
 
 
-@dataclass(frozen=True)
-class FeatureStatistics:
+@dataclass(frozen=True, repr=False)
+class FeatureStatistics(ShortRepr):
     """Statistics of a feature.
 
     ``missing`` and ``zeros`` are shares of all rows. Quantiles are of the finite values, None if there are

@@ -132,6 +132,8 @@ def check_request(entry: Method, options: FitOptions) -> None:
 
 def learn(request: FitRequest) -> fit_output.Outcome:
     """Read the data and fit the ranker, with a progress bar on a terminal."""
+    from ranksieve.show.fit import selection_text
+
     options, ranker = request.options, request.ranker
     if options.stream:
         return _learn_from_stream(request)
@@ -143,7 +145,7 @@ def learn(request: FitRequest) -> fit_output.Outcome:
             optional = {"valid": held_out, "previous": request.previous}
             arguments = {name: value for name, value in optional.items() if value is not None}
             ranker.fit(data, **arguments, **query_weights, **progress_arguments(request.entry, ranker, bar))
-        choice = fit_output.selection_text(ranker, options.valid)
+        choice = selection_text(ranker, options.valid)
         uncounted = fit_output.too_short_to_count(ranker, data, held_out)
         texts = {} if options.cluster else opt.query_texts(data, held_out)
         return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
 from ranksieve.cli import options as opt
-from ranksieve.cli.output import print_text, table
+from ranksieve.cli.output import print_all, print_text
 
 if TYPE_CHECKING:
-    from ranksieve.choice.update import Changes
     from ranksieve.metrics import Evaluation
     from ranksieve.model.boosted import BoostedModel
     from ranksieve.rankers import Ranker
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 
 LONG_SETTINGS = {"feature_costs": "costs", "signs": "signs"}
-CHANGED_QUERIES_SHOWN = 3  # losses, and as many gains
 REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
@@ -51,20 +49,6 @@ def settings_sentence(settings: Mapping[str, Any], file: str) -> str:
         for name in settings
     )
     return f"Settings of {file}: {', '.join(shown)}."
-
-
-def show_changes(changes: Changes, file: str, texts: Mapping[Any, str]) -> None:
-    """Print the changes since the previous model."""
-    from ranksieve.report.fit_page import change_table
-    from ranksieve.report.page import metric_title
-
-    rows = change_table(changes, file, texts, CHANGED_QUERIES_SHOWN)
-    for sentence in rows.sentences:
-        print_text(sentence)
-    table(["feature", "previous weight", "new weight", ""], rows.features, f"Changes since {file}")
-    if rows.queries:
-        title = f"Largest losses and gains ({metric_title(changes.metric)})"
-        table(["query", "previous", "new", "change"], rows.queries, title)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,23 +100,15 @@ def as_plain_data(outcome: Outcome) -> dict[str, Any]:
 
 def show(outcome: Outcome, previous_file: str | None, previous_settings: Mapping[str, Any]) -> None:
     """Print the settings, the result on test data, the model, and the changes since the previous model."""
+    from ranksieve.show.fit import change_parts
+
     if previous_file is not None and previous_settings:
         print_text(settings_sentence(previous_settings, previous_file))
     if outcome.test is not None:
         print_text(outcome.test.sentence)
     show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted)
     if previous_file is not None:
-        show_changes(outcome.ranker.changes_, previous_file, outcome.texts)
-
-
-def selection_text(ranker: Ranker, valid: str | None) -> str:
-    """The data that the model was selected on, to follow "Selected"; empty for a method without selection."""
-    parameters = ranker.get_params(deep=False)
-    folds = getattr(ranker, "n_folds_", 0)
-    by_folds = f"by {folds}-fold cross-validation over the training queries" if folds > 1 else ""
-    if valid is None and "cv" in parameters:
-        return by_folds or "on the training data"
-    return " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
+        print_all(change_parts(outcome.ranker.changes_, previous_file, outcome.texts))
 
 
 def feature_strength(ranker: Ranker, data: rs.Dataset) -> Support | None:
@@ -185,8 +161,7 @@ def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | Non
     """Sentence about held-out lists that are too short for the metric; independent of the scores."""
     import numpy as np
 
-    from ranksieve.metrics.evaluate import evaluate_quietly, join_evaluations
-    from ranksieve.report.page import short_lists
+    from ranksieve.metrics.evaluate import evaluate_quietly, join_evaluations, short_lists
 
     if not ranker.can("valid"):
         return ""
@@ -200,67 +175,6 @@ def show_model(
     ranker: Ranker, model: rs.LinearModel | BoostedModel, choice: str, uncounted: str = ""
 ) -> None:
     """Print the held-out metric, the features with their weights, and the proof."""
-    from ranksieve.report.sentences import SELECTION_FREQUENCY, choice_sentences, optimality
+    from ranksieve.show.fit import fit_parts
 
-    if not isinstance(model, rs.LinearModel):
-        used = f"{len(model.names)} of {model.n_features} features"
-        print_text(f"{model.method} has {model.ensemble.size_text} and uses {used}.")
-        return
-    used = f"{len(model.terms)} of {model.n_features} features"
-    none = f"none of the {model.n_features} features, so all scores are equal"
-    print_text(f"{model.method} uses {used if model.terms else none}.")
-    how = f", {'selected' if model.chosen_by else 'measured'} {choice}" if choice else ""
-    measured = [
-        f"{name.capitalize()}: {value:.4f}{how}." for name, value in model.metrics.items() if name != "cost"
-    ]
-    for sentence in choice_sentences(ranker, choice) or measured:
-        print_text(sentence)
-    if uncounted:
-        print_text(uncounted)
-    if "cost" in model.metrics:
-        limit = model.parameters.get("max_cost")
-        print_text(
-            f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}."
-        )
-    if model.terms:
-        table(*_feature_rows(ranker, model))
-        _show_groups(ranker)
-        if ranker.can("valid"):
-            print_text(f"Selected: {SELECTION_FREQUENCY}")
-    if proof := optimality(model.certificate, model.parameters):
-        print_text(proof)
-
-
-def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Headings and rows: features by decreasing |weight|, or range of their curves, costs and frequencies."""
-    from ranksieve.report.curve_figures import CURVE_COLUMNS, by_range, curve_cells, level_text
-    from ranksieve.report.page import percent_text
-
-    columns: dict[str, list[str]]
-    if model.has_curves:
-        curves = by_range(model.curves)
-        names, cells = list(curves), zip(*map(curve_cells, curves.values()), strict=True)
-        columns = {"feature": names} | dict(zip(CURVE_COLUMNS, map(list, cells), strict=True))
-        if any(curve.missing for curve in curves.values()):
-            columns["missing"] = [level_text(curve.missing) for curve in curves.values()]
-    else:
-        ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
-        names = [term.name for term in ordered]
-        columns = {"feature": names, "weight": [f"{term.weight:+.5g}" for term in ordered]}
-    if (costs := getattr(ranker, "costs_", None)) is not None:
-        columns["cost"] = [f"{cost:g}" for cost in costs.columns(names, subset=True).of_each]
-    if ranker.can("valid"):
-        choice = ranker.choice_
-        frequency = dict(zip(choice.feature_names, choice.confidence.frequency.tolist(), strict=True))
-        columns["selected"] = [percent_text(frequency[name]) for name in names]
-    return list(columns), list(zip(*columns.values(), strict=True))
-
-
-def _show_groups(ranker: Any) -> None:
-    """Print the costs by group, if several features share a cost."""
-    from ranksieve.report.fit_page import paid_for
-
-    paid = paid_for(ranker)
-    if any(name not in features or len(features) > 1 for name, _, features in paid):
-        rows = [(name, f"{cost:g}", ", ".join(features)) for name, cost, features in paid]
-        table(["paid once", "cost", "features"], rows)
+    print_all(fit_parts(ranker, model, choice, uncounted))

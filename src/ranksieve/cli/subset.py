@@ -96,7 +96,7 @@ def as_sizes(text: str) -> list[int]:
 
 def measured_on(valid: str | None, n_folds: int) -> str:
     """Sentences about the data that the held-out metric was measured on."""
-    from ranksieve.report.subset_page import FOLD_SETS
+    from ranksieve.show.sentences import FOLD_SETS
 
     by_folds = f"by {n_folds}-fold cross-validation over the training queries" if n_folds else ""
     on = " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
@@ -146,8 +146,8 @@ def _size(ranker: Any, mean: float, error: float) -> dict[str, Any]:
 
 def show(content: Mapping[str, Any]) -> None:
     """One row per size, then the proofs of the largest proven and the largest unproven size."""
-    from ranksieve.report.page import metric_title
-    from ranksieve.report.subset_page import PROVEN_GAP, screening_sentences, subset_sentence, tie_sentences
+    from ranksieve.show.formats import metric_title
+    from ranksieve.show.sentences import PROVEN_GAP, screening_sentences, subset_sentence, tie_sentences
 
     priced, limits = content["priced"], content["limits"]
     rows = [

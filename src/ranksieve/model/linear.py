@@ -38,6 +38,9 @@ from ranksieve.prepare import (
     Steps,
 )
 from ranksieve.prepare.steps import missing_name, step_name
+from ranksieve.show.explain import card_parts
+from ranksieve.show.fit import feature_columns, fit_line, fit_parts
+from ranksieve.show.result import Part, Shown
 
 MAX_CARD_LEVELS = 99
 
@@ -299,8 +302,8 @@ class Term:
         _set(self, name=str(self.name), index=operator.index(self.index), weight=float(self.weight))
 
 
-@dataclass(frozen=True)
-class LinearModel(ModelInputs):
+@dataclass(frozen=True, repr=False)
+class LinearModel(Shown, ModelInputs):
     """score(x) = intercept + Σ_j weight_j · x_j over the features in use, with the provenance of the model.
 
     A term with a curve adds weight_j · curve_j(x_j) instead.
@@ -372,6 +375,18 @@ class LinearModel(ModelInputs):
             curve = Curve.of_steps(steps.thresholds[j], rises, missing)
             terms.append(Term(steps.features[j], j, 1.0, curve))
         return cls(tuple(terms), len(steps.features))
+
+    def _line(self) -> str:
+        return fit_line(self)
+
+    def shown(self) -> Sequence[Part]:
+        """Held-out metric, features with their weights or points, and what is proven."""
+        parts = list(fit_parts(None, self))
+        return parts if self.card is None else [*card_parts(self), *parts[-1:]]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Features with their weights."""
+        return feature_columns(None, self)
 
     @property
     def has_curves(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -45,6 +46,8 @@ from ranksieve.penalties import Penalty
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.prepare.scaling import warn_of_scales
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
+from ranksieve.show.fit import feature_columns, ranker_parts
+from ranksieve.show.result import Summary
 from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_not_converged
 
 STANDARDISED_TOL = 1e-5  # error of means and deviations: above the rounding of float32
@@ -390,6 +393,30 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             chosen_by=self._chosen_by(),
             data=self._origin.fingerprints,
         )
+
+    def summary(self) -> Summary:
+        """What ``ranksieve fit`` prints: held-out metric, features with their weights, and the proof.
+
+        It prints itself at the prompt and in notebooks; ``to_frame()`` makes a data frame of the features.
+        """
+        with warnings.catch_warnings():  # to_model() shows it
+            warnings.simplefilter("ignore", StandardisedWarning)
+            model = self.to_model()
+        return Summary(list(ranker_parts(self, model)), feature_columns(self, model))
+
+    def __str__(self) -> str:
+        return str(self.summary()) if hasattr(self, "n_features_in_") else repr(self)
+
+    def _repr_html_inner(self) -> str:
+        return self._with_summary(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return {kind: self._with_summary(text) if "html" in kind else text for kind, text in bundle.items()}
+
+    def _with_summary(self, html: str) -> str:
+        """scikit-learn's diagram, followed by the summary after a fit."""
+        return f"{html}\n{self.summary()._repr_html_()}" if hasattr(self, "n_features_in_") else html
 
     def _linear_model(self) -> LinearModel:
         """A model without provenance, to score with."""

@@ -12,15 +12,8 @@ from ranksieve._version import __version__
 from ranksieve.data.describe import Description
 from ranksieve.inspection import Inspection
 from ranksieve.prepare.scaling import MAX_SCALE_RATIO
-from ranksieve.report.page import (
-    MAX_ROWS,
-    Answer,
-    join_names,
-    metric_title,
-    percent_text,
-    plural,
-    render_page,
-)
+from ranksieve.report.page import MAX_ROWS, Answer, render_page
+from ranksieve.show.formats import join_names, metric_title, percent_text, plural
 
 MAX_NAMED = 4  # features per sentence
 OFTEN_MISSING = 0.01
