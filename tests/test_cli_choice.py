@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.fit_output import selection_text
+from ranksieve.show.fit import selection_text
 from ranksieve.show.sentences import SELECTION_FREQUENCY, choice_sentences, optimality
 from tests.test_cli import refused, run
 

@@ -14,18 +14,15 @@ from ranksieve.cli.output import (
     emit_json,
     exit_code,
     interruption_text,
+    print_all,
     print_stderr,
     print_text,
     progress,
-    table,
 )
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
     from ranksieve.experiment import Results
-
-SHOWN_TABLES = ("accuracy", "significance", "times")
-
 
 Baseline = Annotated[
     opt.Text, opt.value("Model", "METHOD", "The method to compare the others with.", "ranksvm")
@@ -113,15 +110,10 @@ def warn_of_unfinished(results: Results) -> list[str]:
 
 def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
     """Print the main tables, or all of them as JSON; warn about unfinished methods."""
-    from ranksieve.experiment.tables import all_tables, json_table
+    from ranksieve.experiment.tables import all_tables, json_table, main_parts
 
     tables, unfinished = all_tables(results, baseline), warn_of_unfinished(results)
     if as_json:
         emit_json({"tables": [json_table(one) for one in tables], "unfinished": unfinished})
         return
-    for one in tables:
-        if one.rows and one.name in SHOWN_TABLES:
-            cells = [[f"{c.text}{c.marks}" for c in row] for row in one.rows]
-            bold = [[c.bold for c in row] for row in one.rows]
-            table(one.columns, cells, one.title, bold)
-            print_text(one.note)
+    print_all(main_parts(tables))

@@ -12,7 +12,6 @@ from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import print_all, print_text
 from ranksieve.errors import ParameterError, while_doing
-from ranksieve.show.explain import drop_parts, pair_parts, query_parts
 
 if TYPE_CHECKING:
     from ranksieve.explain import FeatureImportance, WorstQuery
@@ -115,6 +114,8 @@ def _qid_as_query_option() -> Iterator[None]:
 
 
 def _explain_query(model: Any, data: rs.Dataset, query: str, options: ExplainOptions) -> None:
+    from ranksieve.show.explain import pair_parts, query_parts
+
     with _qid_as_query_option():
         if options.doc is not None:
             pair = rs.explain_pair(model, data, options.doc, options.above, query)
@@ -160,6 +161,8 @@ def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures
 def _show_drops(
     drops: Sequence[FeatureImportance], data: rs.Dataset, by: opt.Measures, top: int | None
 ) -> None:
+    from ranksieve.show.explain import drop_parts
+
     print_all(drop_parts(drops, top))
     print_text(
         f"Over {data.n_queries} queries, other weights unchanged; {by.description}. Paired two-sided tests; "
