@@ -28,7 +28,7 @@ Baseline = Annotated[
     opt.Text, opt.value("Model", "METHOD", "The method to compare the others with.", "ranksvm")
 ]
 MIXED_LABELS = "letor for LETOR folds with labels up to 2, else standard"
-METHODS_HELP = 'Methods to compare, or all; "ranksieve methods" lists them.'
+METHODS_HELP = 'Methods to compare ("ranksieve methods" lists them; or package.module:Class), or all.'
 SEEDS = "3; 5 for minbatsrank; 1 with the fast grid"
 
 
@@ -71,13 +71,13 @@ def bench(
     resume an interrupted run, repeat the command.
     """
     from ranksieve._parallel import available_threads
-    from ranksieve.experiment.benching import DEFAULT_METHODS
+    from ranksieve.experiment.benching import DEFAULT_METHODS, method_name
     from ranksieve.methods import METHODS
 
     names: str | Sequence[str] = DEFAULT_METHODS
     if methods is not None:
         names = methods if methods == "all" else opt.comma_separated(methods)
-    if baseline is not None and baseline not in (METHODS if names == "all" else names):
+    if baseline is not None and baseline not in (METHODS if names == "all" else map(method_name, names)):
         raise ParameterError("baseline", baseline, "is not one of the methods; add it to `methods`")
     try:
         with progress("fitting") as bar:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SELECTION_PARAMETERS = ("max_features", "feature_costs", "max_cost", "metric", "profile")
 SHAPE_HELP = "Score of a feature: linear, curves (step functions) or auto (curves if they are better)."
-METHOD_HELP = 'Method; "ranksieve methods" lists them.'
+METHOD_HELP = 'Method ("ranksieve methods" lists them), or package.module:Class.'
 SET_HELP = 'Parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
 FROM_HELP = "Previous model: use its settings and keep its features unless others are significantly better."
 NOT_WITH_STREAM = (
@@ -89,7 +89,8 @@ def fit(*, options: FitOptions) -> None:
     the budget that ranks held-out queries best: validation queries (--valid) and, by cross-validation,
     training queries. It reports the metric with a 95 % confidence interval and proves how close the weights
     are to the optimum. Other methods use their default parameters and those of --set; with a budget, --valid,
-    --metric or --profile, their parameters are also selected on held-out queries.
+    --metric or --profile, their parameters are also selected on held-out queries. A class of your own with fit,
+    predict and, after the fit, coef_ is --method package.module:Class.
     """
     request = read_request(options)
     outcome = learn(request)
@@ -98,10 +99,10 @@ def fit(*, options: FitOptions) -> None:
 
 def read_request(options: FitOptions) -> FitRequest:
     """Check the options, create the ranker and read the test data."""
-    from ranksieve.methods import find_method
+    from ranksieve.methods import as_method
 
     opt.check_files(options.inputs, options.output, report=options.report)
-    entry, parameters = find_method(options.method.lower()), options.parameters
+    entry, parameters = as_method(options.method), options.parameters
     given = {"device": options.device, "shape": options.shape}
     parameters |= {name: value for name, value in given.items() if value is not None}
     check_request(entry, options)

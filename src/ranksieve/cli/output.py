@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ranksieve.errors import InputError, how_to_install, on_command_line, text_of
+from ranksieve.show.progress import progress_bar
 from ranksieve.show.result import Part, Table, console_width, escape_controls, print_parts
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from ranksieve.path import Progress
 
 
 SIGNALS = ("SIGTERM", "SIGHUP")  # those that the system has
@@ -86,6 +85,7 @@ def open_streams() -> None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
+progress = progress_bar
 STREAMS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
 FAILURE_EXIT_CODE = 2
 WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click bundled with typer
@@ -137,30 +137,6 @@ def _console() -> Console:
             raise BrokenPipeError  # rich would exit with 1
 
     return StrictConsole(width=console_width())
-
-
-# --- Progress ------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def progress(title: str) -> Iterator[Progress | None]:
-    """Progress bar on stderr, updated by ``(done, total)``; None unless stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = (
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(),
-        rich.TaskProgressColumn(),
-        rich.TimeElapsedColumn(),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 # --- Errors and warnings -------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import as_plain
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, text_array
 from ranksieve.errors import DataError, ParameterError, short_list, warn_caller
@@ -226,8 +227,11 @@ def _warn_of_ties(evaluations: Sequence[Evaluation], share: float) -> None:
 
 
 def scores_of(scorer: Any, data: Dataset) -> Any:
-    """Scores of a model or fitted ranker; anything else is returned as the scores."""
-    return scorer.predict(data) if hasattr(scorer, "predict") and not hasattr(scorer, "steps") else scorer
+    """Scores of a model, a fitted ranker, or another object with ``predict``; else it is the scores."""
+    if not hasattr(scorer, "predict") or hasattr(scorer, "steps"):
+        return scorer
+    takes_data = hasattr(scorer, "to_model") or hasattr(scorer, "locate")  # rankers and models
+    return scorer.predict(data if takes_data or isinstance(data, RemoteData) else as_plain(data.X))
 
 
 _Settings: TypeAlias = tuple[list[MetricSpec], Profile, Empty | None]

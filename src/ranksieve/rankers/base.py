@@ -33,6 +33,7 @@ from ranksieve.data.inputs import (
     numbered_names,
     refuse_text,
 )
+from ranksieve.data.matrix import is_streamed
 from ranksieve.data.parts import NEEDS_MEMORY, RemoteData
 from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.gpu import check_device
@@ -45,11 +46,13 @@ from ranksieve.path import Progress
 from ranksieve.penalties import Penalty
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.prepare.scaling import warn_of_scales
+from ranksieve.rankers.arguments import reported, usual_arguments
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
 from ranksieve.show.fit import feature_columns, ranker_parts
 from ranksieve.show.result import Summary
 from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_not_converged
 
+MAX_VARIANCE_CELLS = 4_000_000  # values of the sample that importances are measured on
 STANDARDISED_TOL = 1e-5  # error of means and deviations: above the rounding of float32
 ValidData = Dataset | tuple[Any, Any, Any] | None
 Attributes = dict[str, Any]
@@ -146,6 +149,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     _origin: Origin = field(init=False)
     _fit_parameters: Mapping[str, Any] = field(init=False)
     _fitted: tuple[str, ...] = field(init=False)  # names of the fitted attributes
+    _importances: FloatArray | None = field(init=False)
 
     _: KW_ONLY
     normalise: Normalise = "none"
@@ -160,6 +164,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
         callback: Callback | None = None,
+        progress: bool | Progress | None = None,
+        **others: Any,
     ) -> Self:
         """Learn to rank.
 
@@ -177,17 +183,24 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         callback : callable, optional
             Called after each iteration, round or tree with (its number, weights, objective, gap); number 0 is
             a solver's starting point.
+        progress : bool or callable, optional
+            True: show the progress of iterations; a function is called with (number of iterations, most).
+        **others
+            ``group``, the number of rows of each query as in LightGBM and XGBoost, in place of ``qid``;
+            ``verbose`` is the same as ``progress``.
         """
         weights = {"query_weight": query_weight, "document_weight": document_weight}
-        return self._learn(X, y, qid, **weights, callback=callback)
+        return self._learn(X, y, qid, **weights, callback=callback, progress=progress, **others)
 
     def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
         """Check and prepare the data, fit, and set the fitted attributes; on an error none is set."""
         check_parameters(self)
-        with single_threaded_blas():
+        X, y, qid, options = usual_arguments(self, X, y, qid, options)
+        with reported(self, options) as options, single_threaded_blas():
             task = self._task(X, y, qid, **options)
             fitted = self._fit(task)
         self._set(task.origin, fitted)
+        self._importances = share_of_variance(self, task.source)
         return self
 
     def _task(
@@ -252,6 +265,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         attributes = {**origin.attributes, **fitted}
         self.__dict__.update(attributes, _fitted=tuple(attributes))
         self._fit_parameters = self._stated_parameters()
+        self._importances = None
 
     def _loss(self) -> Loss | None:
         """The loss; None for a method that does not minimise loss + penalty."""
@@ -332,6 +346,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self.preparation_.missing
 
     @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each feature in the variance of the scores of training documents within their queries.
+
+        The variance of w_j·x_j, or of the curve of the feature, within queries, divided by the sum over
+        features: covariances are left out. Measured on at most the first 4 million values of the training
+        data, if these are in memory.
+        """
+        check_is_fitted(self, "n_features_in_")
+        if self._importances is None:
+            raise AttributeError(
+                f"feature_importances_ of {type(self).__name__} needs a linear model that was fitted on data "
+                "in memory; rs.feature_importance(model, data) measures the loss without each feature"
+            )
+        return self._importances
+
+    @property
     def support_(self) -> IntArray:
         """Columns with a nonzero weight, ascending."""
         return np.flatnonzero(self.coef_)
@@ -386,13 +416,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             warn_caller(STANDARDISED, StandardisedWarning)
         return replace(
             self._linear_model(),
-            method=type(self).__name__,
+            method=self._model_name,
             parameters=self._fit_parameters,
             certificate={k: v for k, v in self._certificate().items() if not _is_not_finite(v)},
             metrics=self._metrics(),
             chosen_by=self._chosen_by(),
             data=self._origin.fingerprints,
         )
+
+    @property
+    def _model_name(self) -> str:
+        """Name of the method in the model file."""
+        return type(self).__name__
 
     def summary(self) -> Summary:
         """What ``ranksieve fit`` prints: held-out metric, features with their weights, and the proof.
@@ -576,6 +611,27 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.target_tags.positive_only = self.can("grades")
         return tags
+
+
+def share_of_variance(ranker: Ranker, data: Any) -> FloatArray | None:
+    """Share of each column of a ranker in the variance of scores; None unless linear, on data in memory."""
+    in_memory = isinstance(data, Dataset) and not isinstance(data, RemoteData)
+    if not in_memory or not ranker.can("linear") or is_streamed(data.X) or is_on_gpu(data.X):
+        return None
+    names, model = ranker.coef_names_, ranker._linear_model()
+    shares = np.zeros(len(names))
+    if model.terms:
+        most = max(MAX_VARIANCE_CELLS // len(model.terms), 1)
+        last = int(np.searchsorted(data.queries.offsets, most, side="right")) - 1
+        part = data.select_queries(np.arange(max(last, 1)))
+        added = part.queries.group(model.inputs(part) * model.weights)
+        starts, sizes = part.queries.offsets[:-1], part.queries.sizes
+        added -= np.repeat(np.add.reduceat(added, starts, axis=0) / sizes[:, None], sizes, axis=0)
+        variance = np.einsum("ij,ij->j", added, added)
+        index = {name: j for j, name in enumerate(names)}
+        total = variance.sum()
+        shares[[index[name] for name in model.names]] = variance / total if total > 0 else 0.0
+    return shares
 
 
 def in_column_order(data: Dataset, names: tuple[str, ...], ranker: Ranker) -> Dataset:
