@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranksieve.cli.fit_output import feature_strength
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
 from ranksieve.rankers import FenchelRank, SparseRanker
 from ranksieve.report import ModelTest, Support, build_content, write_report
+from ranksieve.report.calls import feature_strength
 from ranksieve.report.fit_page import (
     MAX_LINES,
     Planted,

@@ -29,6 +29,7 @@ from ranksieve.prepare import NOT_NORMALISED
 from ranksieve.show.explain import drop_name, drop_parts, pair_parts, query_parts, worst_sentence
 from ranksieve.show.formats import metric_title, plural
 from ranksieve.show.result import Part, Shown
+from ranksieve.show.upwards import Drawn
 from ranksieve.solvers import Problem, ProxNewton
 
 
@@ -90,7 +91,7 @@ class FeatureContribution:
 
 
 @dataclass(frozen=True, repr=False)
-class PairExplanation(Shown):
+class PairExplanation(Drawn, Shown):
     """score_a − score_b = Σ_j w_j (x_aj − x_bj), with the largest contributions first.
 
     ``difference`` is the correctly rounded sum (math.fsum) of the contributions c_j, each of which is rounded
@@ -134,7 +135,7 @@ class PairExplanation(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QueryExplanation(Shown):
+class QueryExplanation(Drawn, Shown):
     """The documents of a query by descending score, with the contribution of each feature in use.
 
     ``contributions`` (documents × features) is w_j·x_j, with x_j in ``values``, filled and normalised, or the

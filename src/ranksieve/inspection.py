@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import FloatArray, IntArray, PathLike
 from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
@@ -22,6 +22,7 @@ from ranksieve.metrics import Evaluator, parse
 from ranksieve.metrics.profiles import Profile
 from ranksieve.show.formats import plural
 from ranksieve.show.result import Part, Shown, Table
+from ranksieve.show.upwards import report_function
 
 ARROWS = {1: "", -1: " down", 0: ""}
 QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
@@ -118,6 +119,10 @@ class Inspection(Shown):
         """One row per feature, without the histograms."""
         names = [one.name for one in fields(FeatureStatistics) if not one.name.startswith("histogram")]
         return {name: [getattr(one, name) for one in self.features] for name in names}
+
+    def report(self, path: PathLike, data: Dataset) -> None:
+        """Write the page that ``ranksieve inspect --report`` writes; ``data`` are those inspected."""
+        report_function("calls.report_inspection")(self, path, data)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -27,6 +27,7 @@ from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.prepare.steps import CURVES, SHAPES
 from ranksieve.show.formats import certificate, plural
 from ranksieve.show.result import Part, Shown, Table
+from ranksieve.show.upwards import Drawn
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.solvers.base import warn_not_converged
 
@@ -36,7 +37,7 @@ MAX_SHOWN_POINTS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparsePath(Shown):
+class SparsePath(Drawn, Shown):
     """Rankers by descending regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
 
     The weights are for the features ``feature_names`` after ``preparation.apply``. For curves these are the

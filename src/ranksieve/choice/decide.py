@@ -19,6 +19,7 @@ from ranksieve.errors import warn_caller
 from ranksieve.show.formats import metric_title, percent_text, plural
 from ranksieve.show.result import Part, Shown, Table
 from ranksieve.show.sentences import family_title
+from ranksieve.show.upwards import Drawn
 
 ChoiceRule = Callable[[FloatArray, AnyArray], int]
 """Function of held-out values (models × queries) and model sizes that returns the preferred model."""
@@ -93,7 +94,7 @@ class Confidence(ShortRepr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice(Shown):
+class Choice(Drawn, Shown):
     """The chosen candidate and all candidates.
 
     Attributes

@@ -34,8 +34,8 @@ def demo(
     import numpy as np
 
     from ranksieve._util.files import make_folder
-    from ranksieve.cli.fit_output import feature_strength
     from ranksieve.report import build_content, require_extra, write_report
+    from ranksieve.report.calls import feature_strength
     from ranksieve.show.fit import selection_text
 
     make_folder(output)

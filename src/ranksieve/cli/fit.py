@@ -89,8 +89,8 @@ def fit(*, options: FitOptions) -> None:
     the budget that ranks held-out queries best: validation queries (--valid) and, by cross-validation,
     training queries. It reports the metric with a 95 % confidence interval and proves how close the weights
     are to the optimum. Other methods use their default parameters and those of --set; with a budget, --valid,
-    --metric or --profile, their parameters are also selected on held-out queries. A class of your own with fit,
-    predict and, after the fit, coef_ is --method package.module:Class.
+    --metric or --profile, their parameters are also selected on held-out queries. A class of your own with
+    fit, predict and, after the fit, coef_ is --method package.module:Class.
     """
     request = read_request(options)
     outcome = learn(request)
@@ -133,6 +133,7 @@ def check_request(entry: Method, options: FitOptions) -> None:
 
 def learn(request: FitRequest) -> fit_output.Outcome:
     """Read the data and fit the ranker, with a progress bar on a terminal."""
+    from ranksieve.rankers.measures import too_short_to_count
     from ranksieve.show.fit import selection_text
 
     options, ranker = request.options, request.ranker
@@ -147,7 +148,7 @@ def learn(request: FitRequest) -> fit_output.Outcome:
             arguments = {name: value for name, value in optional.items() if value is not None}
             ranker.fit(data, **arguments, **query_weights, **progress_arguments(request.entry, ranker, bar))
         choice = selection_text(ranker, options.valid)
-        uncounted = fit_output.too_short_to_count(ranker, data, held_out)
+        uncounted = too_short_to_count(ranker, data, held_out)
         texts = {} if options.cluster else opt.query_texts(data, held_out)
         return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
 
@@ -169,7 +170,9 @@ def write_and_show(request: FitRequest, outcome: fit_output.Outcome) -> None:
     options = request.options
     outcome.model.save(options.output)
     if options.test is not None and request.test is not None:
-        outcome = replace(outcome, test=fit_output.evaluate_test(options.test, request.test, outcome.model))
+        from ranksieve.report.calls import evaluate_test
+
+        outcome = replace(outcome, test=evaluate_test(options.test, request.test, outcome.model))
     if options.report is not None:
         fit_output.write_page(outcome, options.report, options.valid, options.previous_file)
     content = {**fit_output.as_plain_data(outcome), "output": options.output, "report": options.report}

@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
-from ranksieve.cli import options as opt
 from ranksieve.cli.output import print_all, print_text
 
 if TYPE_CHECKING:
-    from ranksieve.metrics import Evaluation
     from ranksieve.model.boosted import BoostedModel
     from ranksieve.rankers import Ranker
-    from ranksieve.report import ModelTest, Support
+    from ranksieve.report import ModelTest
 
 
 LONG_SETTINGS = {"feature_costs": "costs", "signs": "signs"}
-REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
 def settings_of(model: rs.LinearModel) -> dict[str, Any]:
@@ -73,6 +70,7 @@ class Outcome:
 def write_page(outcome: Outcome, report: str, valid: str | None, previous_file: str | None) -> None:
     """Write the page of a fit; ``valid`` and ``previous_file`` are names of input files."""
     from ranksieve.report import build_content, write_report
+    from ranksieve.report.calls import feature_strength, valid_metrics
 
     ranker = outcome.ranker
     content = build_content(
@@ -111,20 +109,6 @@ def show(outcome: Outcome, previous_file: str | None, previous_settings: Mapping
         print_all(change_parts(outcome.ranker.changes_, previous_file, outcome.texts))
 
 
-def feature_strength(ranker: Ranker, data: rs.Dataset) -> Support | None:
-    """Metric of ranking the data by each feature alone; None for curves, which need no monotone feature."""
-    from ranksieve.metrics import profile_for
-    from ranksieve.rankers.measures import single_feature
-    from ranksieve.report import Support
-
-    if ranker.preparation_.steps is not None:
-        return None
-    parameters = ranker.get_params(deep=False)
-    metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
-    strength = single_feature(ranker.preparation_.for_learning(data), metric, None, profile)
-    return Support(strength=strength, metric=metric, profile=profile.name)
-
-
 def confidence_data(ranker: Any) -> dict[str, Any] | None:
     """Confidence of the selection as plain data, features by name; None for a ranker without selection."""
     if not ranker.can("valid"):
@@ -132,43 +116,6 @@ def confidence_data(ranker: Any) -> dict[str, Any] | None:
     confidence = ranker.choice_.confidence
     shares = zip(ranker.choice_.feature_names, confidence.frequency.tolist(), strict=True)
     return {**confidence.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
-
-
-def valid_metrics(ranker: Ranker, name: opt.Text, held_out: rs.Dataset | None) -> dict[str, Evaluation]:
-    """Metrics on the validation data; the label states if the weights were also fitted to it."""
-    from ranksieve.metrics.evaluate import evaluate_quietly
-
-    if held_out is None:
-        return {}
-    parameters = ranker.get_params(deep=False)
-    label = f"{name} (also used for fitting)" if parameters.get("refit_on") == "all" else str(name)
-    scores = ranker.predict(held_out)
-    return {label: evaluate_quietly(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
-
-
-def evaluate_test(name: str, data: rs.Dataset, model: rs.LinearModel | BoostedModel) -> ModelTest:
-    """Evaluate a model on data that was used neither for fitting nor for selection."""
-    from ranksieve.report import ModelTest
-
-    chosen_by = model.chosen_by or {}
-    metric = chosen_by.get("metric", "ndcg@10")
-    scores = model.predict(opt.widen_to(data, model.n_features))
-    metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
-    return ModelTest(name, rs.evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
-
-
-def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | None) -> str:
-    """Sentence about held-out lists that are too short for the metric; independent of the scores."""
-    import numpy as np
-
-    from ranksieve.metrics.evaluate import evaluate_quietly, join_evaluations, short_lists
-
-    if not ranker.can("valid"):
-        return ""
-    uses_train, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.choice_.validation
-    parts = [part for part in (data if uses_train else None, held_out) if part is not None]
-    equal_scores = (evaluate_quietly(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
-    return short_lists(join_evaluations(list(equal_scores)))
 
 
 def show_model(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import BoolArray, FloatArray
+from ranksieve._types import BoolArray, FloatArray, PathLike
 from ranksieve.choice.decide import best
 from ranksieve.errors import DataError, short_list
 from ranksieve.experiment.journal import Entry, damaged_line, has_header, read_journal
@@ -22,6 +22,7 @@ from ranksieve.metrics.evaluate import join_evaluations, summarise
 from ranksieve.metrics.profiles import as_profile
 from ranksieve.show.formats import join_names
 from ranksieve.show.result import Part, Shown
+from ranksieve.show.upwards import report_function
 
 STUDIES_FOLDER = "studies"  # in the folder of a data set, next to the folders of its methods
 TABLE_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
@@ -241,6 +242,10 @@ class Results(Shown):
     folder: Path
     data_sets: Mapping[str, DataSetResults]
     unfinished: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def report(self, path: PathLike, baseline: str | None = None) -> None:
+        """Write the page that ``ranksieve tables --report`` writes."""
+        report_function("calls.report_results")(self, path, baseline)
 
     def _line(self) -> str:
         methods = dict.fromkeys(name for one in self.data_sets.values() for name in one.methods)

@@ -17,7 +17,7 @@ from typing import Any, Literal, NotRequired, Protocol, TypedDict
 import msgspec
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import Finite, atomic_write, convert_to, decode_json, to_plain
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
@@ -41,6 +41,7 @@ from ranksieve.prepare.steps import missing_name, step_name
 from ranksieve.show.explain import card_parts
 from ranksieve.show.fit import feature_columns, fit_line, fit_parts
 from ranksieve.show.result import Part, Shown
+from ranksieve.show.upwards import Drawn, report_function
 
 MAX_CARD_LEVELS = 99
 
@@ -303,7 +304,7 @@ class Term:
 
 
 @dataclass(frozen=True, repr=False)
-class LinearModel(Shown, ModelInputs):
+class LinearModel(Drawn, Shown, ModelInputs):
     """score(x) = intercept + Σ_j weight_j · x_j over the features in use, with the provenance of the model.
 
     A term with a curve adds weight_j · curve_j(x_j) instead.
@@ -387,6 +388,18 @@ class LinearModel(Shown, ModelInputs):
     def frame_columns(self) -> Mapping[str, Sequence[Any]]:
         """Features with their weights."""
         return feature_columns(None, self)
+
+    def report(self, path: PathLike, **shown: Any) -> None:
+        """Write the page of the model, such as a scorecard; ``test`` data and a ``title`` may be given."""
+        report_function("calls.report_model")(self, path, **shown)
+
+    def report_explanation(self, path: PathLike, data: Dataset, **shown: Any) -> None:
+        """Write the page that ``ranksieve explain --report`` writes.
+
+        ``queries``, ``feature_costs``, ``metric`` and ``title`` may be given; by default, it explains the
+        three worst queries.
+        """
+        report_function("calls.report_explanation")(self, path, data, **shown)
 
     @property
     def has_curves(self) -> bool:

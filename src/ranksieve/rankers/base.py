@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from ranksieve._parallel import single_threaded_blas
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import (
     Dataset,
@@ -50,6 +50,7 @@ from ranksieve.rankers.arguments import reported, usual_arguments
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
 from ranksieve.show.fit import feature_columns, ranker_parts
 from ranksieve.show.result import Summary
+from ranksieve.show.upwards import Drawn, report_function
 from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_not_converged
 
 MAX_VARIANCE_CELLS = 4_000_000  # values of the sample that importances are measured on
@@ -123,7 +124,7 @@ class Task:
 
 
 @dataclass(eq=False, repr=False)
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
     """Base class of rankers: score(x) = ⟨coef_, x⟩, unless a method overrides ``_scores``.
 
     Missing values of x are filled according to ``missing``, and x is normalised according to ``normalise``;
@@ -150,6 +151,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     _fit_parameters: Mapping[str, Any] = field(init=False)
     _fitted: tuple[str, ...] = field(init=False)  # names of the fitted attributes
     _importances: FloatArray | None = field(init=False)
+    _uncounted: str = field(init=False)  # sentence about held-out lists that are too short
 
     _: KW_ONLY
     normalise: Normalise = "none"
@@ -201,6 +203,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             fitted = self._fit(task)
         self._set(task.origin, fitted)
         self._importances = share_of_variance(self, task.source)
+        self._uncounted = _uncounted(self, task)
         return self
 
     def _task(
@@ -265,7 +268,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         attributes = {**origin.attributes, **fitted}
         self.__dict__.update(attributes, _fitted=tuple(attributes))
         self._fit_parameters = self._stated_parameters()
-        self._importances = None
+        self._importances, self._uncounted = None, ""
 
     def _loss(self) -> Loss | None:
         """The loss; None for a method that does not minimise loss + penalty."""
@@ -437,7 +440,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():  # to_model() shows it
             warnings.simplefilter("ignore", StandardisedWarning)
             model = self.to_model()
-        return Summary(list(ranker_parts(self, model)), feature_columns(self, model))
+        return Summary(list(ranker_parts(self, model, self._uncounted)), feature_columns(self, model))
+
+    def report(self, path: PathLike, **shown: Any) -> None:
+        """Write the page of the fit, one HTML file: what ``ranksieve fit --report`` writes.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        train, valid, test : Dataset, optional
+            Training data: the metric of each feature alone, and histograms beneath curves. Validation data:
+            more metrics. Test data, used neither for fitting nor for selection: shown first.
+        title : str, optional
+            Heading of the page.
+        """
+        report_function("calls.report_fit")(self, path, **shown)
 
     def __str__(self) -> str:
         return str(self.summary()) if hasattr(self, "n_features_in_") else repr(self)
@@ -632,6 +650,16 @@ def share_of_variance(ranker: Ranker, data: Any) -> FloatArray | None:
         total = variance.sum()
         shares[[index[name] for name in model.names]] = variance / total if total > 0 else 0.0
     return shares
+
+
+def _uncounted(ranker: Any, task: Task) -> str:
+    """Sentence about held-out lists that are too short for the metric, if its profile has a rule for them."""
+    in_memory = not (isinstance(task.source, RemoteData) or is_streamed(task.source.X))
+    if not (ranker.can("valid") and in_memory and ranker.choice_.validation.profile.short_list_is_zero):
+        return ""
+    from ranksieve.rankers.measures import too_short_to_count
+
+    return too_short_to_count(ranker, task.source, task.valid)
 
 
 def in_column_order(data: Dataset, names: tuple[str, ...], ranker: Ranker) -> Dataset:

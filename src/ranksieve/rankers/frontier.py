@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray, IntArray, PathLike
 from ranksieve.choice.decide import Choice
 from ranksieve.choice.held_out import standard_error
 from ranksieve.data.dataset import Dataset, QueryWeight
@@ -19,12 +19,13 @@ from ranksieve.rankers.base import ValidData
 from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.show.formats import metric_title, plural
 from ranksieve.show.result import Part, Shown, Table
+from ranksieve.show.upwards import Drawn, report_function
 
 MAX_SHOWN_STEPS = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Shown):
+class Frontier(Drawn, Shown):
     """Candidate models with held-out metric, number of features and cost.
 
     Points are ordered by family, then by decreasing regularisation. ``costs`` is None without feature costs.
@@ -65,6 +66,10 @@ class Frontier(Shown):
         points = [self._point(k) for k in range(len(self))]
         names = [name for name in (points[0] if points else {}) if name != "features"]
         return {name: [point[name] for point in points] for name in names}
+
+    def report(self, path: PathLike) -> None:
+        """Write the page that ``ranksieve frontier --report`` writes."""
+        report_function("calls.report_frontier")(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; optimal points also list their features."""

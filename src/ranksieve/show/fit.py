@@ -39,10 +39,10 @@ def selection_text(ranker: Any, valid: str | None) -> str:
     return " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
 
 
-def ranker_parts(ranker: Any, model: Any) -> Iterator[Part]:
+def ranker_parts(ranker: Any, model: Any, uncounted: str = "") -> Iterator[Part]:
     """A fitted ranker, with the changes since the previous model if there was one."""
     valid = VALIDATION_DATA if "valid" in model.data else None
-    yield from fit_parts(ranker, model, selection_text(ranker, valid))
+    yield from fit_parts(ranker, model, selection_text(ranker, valid), uncounted)
     if (changes := getattr(ranker, "changes_", None)) is not None:
         yield from change_parts(changes, PREVIOUS_MODEL, {})
 
