@@ -16,7 +16,7 @@ from tests.test_cli import run
 
 RANKERS = {
     "SparseRanker": lambda: rs.SparseRanker(3),
-    "GridRanker": lambda: rs.GridRanker("ranksvm-l1", 3),
+    "GridRanker": lambda: rs.GridRanker("rankrls", 3, parameters={"alpha": 0.01}),
     "RankSVM": rs.RankSVM,
     "FSRank": lambda: rs.baselines.FSRank(3),
 }
@@ -148,7 +148,7 @@ class Shapeless(Ridged):
 
 
 def test_a_class_with_fit_and_predict_takes_part_in_a_bench(data, tmp_path):
-    folds = rs.deal_folds(data, 2)
+    folds = rs.deal_folds(data, 3)
     methods = ["ranksvm", Ridged, Tree, Ridge(2.0)]
     results = rs.bench({"toy": folds}, methods, out=tmp_path / "one", grid="fast").data_sets["toy"]
     assert list(results.results) == ["ranksvm", "ridge", "ridged", "tree"]
@@ -187,15 +187,23 @@ def test_metrics_of_any_object_with_predict(data):
     assert rs.compare({"a": by_scores, "b": rs.evaluate(own, data, ties="order")}).rows[0].p_t == 1.0
 
 
+MINE = """
+class Mean:
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def fit(self, X, y):
+        self.coef_ = self.scale * (X * (y - y.mean())[:, None]).mean(axis=0)
+
+    def predict(self, X):
+        return X @ self.coef_
+"""
+
+
 def test_the_command_line_fits_a_class_by_its_path(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    source = (
-        "import numpy as np\n\nclass Mean:\n    def __init__(self, scale=1.0):\n        self.scale = scale\n"
-    )
-    source += "    def fit(self, X, y):\n        self.coef_ = self.scale * (X * (y - y.mean())[:, None]).mean(axis=0)\n"
-    source += "    def predict(self, X):\n        return X @ self.coef_\n"
-    (tmp_path / "mine.py").write_text(source)
+    (tmp_path / "mine.py").write_text(MINE)
     rs.write_dataset(data, "train.txt")
     done = run("fit", "train.txt", "--method", "mine:Mean", "--set", "scale=2.0", "-o", "m.json")
     assert done.stdout.startswith("Mean uses 8 of 8 features.")
@@ -204,8 +212,7 @@ def test_the_command_line_fits_a_class_by_its_path(data, tmp_path, monkeypatch):
     assert model.parameters["scale"] == 2.0
     budget = run("fit", "train.txt", "--method", "mine:Mean", "--max-features", "3", "-o", "m.json")
     assert budget.stdout.startswith("Mean uses 3 of 8 features.")
-    wrong = run("fit", "train.txt", "--method", "mine:Missing", "-o", "m.json")
-    assert wrong.exit_code == 2
+    wrong = run("fit", "train.txt", "--method", "mine:Missing", "-o", "m.json", code=2)
     assert "write package.module:Class" in wrong.stderr
     bench = run(
         "bench", "train.txt", "--methods", "ranksvm,mine:Mean", "--grid", "fast", "--n-jobs", "1", "-o", "out"

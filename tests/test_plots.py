@@ -149,7 +149,7 @@ def test_every_page_of_the_command_line_has_a_call(ranker, data, tmp_path):
     test = data.select_queries(range(10))
     subsets = rs.BestSubset(max_nodes=5, time_limit=np.inf).fit_sizes([1, 2], data)
     results = rs.bench(
-        {"toy": rs.deal_folds(data, 2)}, ["ranksvm-l1", "ranksvm"], out=tmp_path / "out", grid="fast"
+        {"toy": rs.deal_folds(data, 3)}, ["ranksvm-l1", "ranksvm"], out=tmp_path / "out", grid="fast"
     )
     pages = {
         "fit": (lambda path: ranker.report(path, train=data, valid=test, test=test), "the test data"),

@@ -53,6 +53,9 @@ class FitOptions(opt.RankerOptions, opt.FitData):
     device: opt.Device = None
     output: opt.ModelOutput
     report: opt.Report = None
+    scaled: Annotated[
+        bool, opt.flag("Output", "--scaled", "Show weights of the scaled features, not per unit of the data.")
+    ] = False
     as_json: opt.Json = False
 
     @property
@@ -176,7 +179,9 @@ def write_and_show(request: FitRequest, outcome: fit_output.Outcome) -> None:
     if options.report is not None:
         fit_output.write_page(outcome, options.report, options.valid, options.previous_file)
     content = {**fit_output.as_plain_data(outcome), "output": options.output, "report": options.report}
-    show_all = partial(fit_output.show, outcome, options.previous_file, request.previous_settings)
+    show_all = partial(
+        fit_output.show, outcome, options.previous_file, request.previous_settings, options.scaled
+    )
     opt.print_result(content, options.as_json, show_all, options.output, options.report)
 
 

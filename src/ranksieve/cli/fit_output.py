@@ -96,7 +96,12 @@ def as_plain_data(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def show(outcome: Outcome, previous_file: str | None, previous_settings: Mapping[str, Any]) -> None:
+def show(
+    outcome: Outcome,
+    previous_file: str | None,
+    previous_settings: Mapping[str, Any],
+    scaled: bool = False,
+) -> None:
     """Print the settings, the result on test data, the model, and the changes since the previous model."""
     from ranksieve.show.fit import change_parts
 
@@ -104,7 +109,7 @@ def show(outcome: Outcome, previous_file: str | None, previous_settings: Mapping
         print_text(settings_sentence(previous_settings, previous_file))
     if outcome.test is not None:
         print_text(outcome.test.sentence)
-    show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted)
+    show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted, scaled)
     if previous_file is not None:
         print_all(change_parts(outcome.ranker.changes_, previous_file, outcome.texts))
 
@@ -119,9 +124,13 @@ def confidence_data(ranker: Any) -> dict[str, Any] | None:
 
 
 def show_model(
-    ranker: Ranker, model: rs.LinearModel | BoostedModel, choice: str, uncounted: str = ""
+    ranker: Ranker,
+    model: rs.LinearModel | BoostedModel,
+    choice: str,
+    uncounted: str = "",
+    scaled: bool = False,
 ) -> None:
     """Print the held-out metric, the features with their weights, and the proof."""
     from ranksieve.show.fit import fit_parts
 
-    print_all(fit_parts(ranker, model, choice, uncounted))
+    print_all(fit_parts(ranker, model, choice, uncounted, scaled))

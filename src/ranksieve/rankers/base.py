@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -432,15 +433,16 @@ class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
         """Name of the method in the model file."""
         return type(self).__name__
 
-    def summary(self) -> Summary:
+    def summary(self, scaled: bool = False) -> Summary:
         """What ``ranksieve fit`` prints: held-out metric, features with their weights, and the proof.
 
-        It prints itself at the prompt and in notebooks; ``to_frame()`` makes a data frame of the features.
+        Weights are per unit of the data; ``scaled=True`` shows those of the scaled features. The summary prints
+        itself at the prompt and in notebooks; ``to_frame()`` makes a data frame of the features.
         """
         with warnings.catch_warnings():  # to_model() shows it
             warnings.simplefilter("ignore", StandardisedWarning)
             model = self.to_model()
-        return Summary(list(ranker_parts(self, model, self._uncounted)), feature_columns(self, model))
+        return Summary(list(ranker_parts(self, model, self._uncounted, scaled)), feature_columns(self, model))
 
     def report(self, path: PathLike, **shown: Any) -> None:
         """Write the page of the fit, one HTML file: what ``ranksieve fit --report`` writes.
@@ -469,7 +471,11 @@ class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
 
     def _with_summary(self, html: str) -> str:
         """scikit-learn's diagram, followed by the summary after a fit."""
-        return f"{html}\n{self.summary()._repr_html_()}" if hasattr(self, "n_features_in_") else html
+        if not hasattr(self, "n_features_in_"):
+            return html
+        summary = self.summary()
+        diagram = html.replace(escape(str(summary)), escape(repr(self)))  # which shows `str` without styles
+        return f"{diagram}\n{summary._repr_html_()}"
 
     def _linear_model(self) -> LinearModel:
         """A model without provenance, to score with."""

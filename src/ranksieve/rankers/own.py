@@ -102,13 +102,11 @@ class OwnRanker(Ranker):
             raise DataError(None, None, NO_WEIGHTS.format(self._model_name))
         return super()._linear_model()
 
-    def summary(self) -> Summary:
+    def summary(self, scaled: bool = False) -> Summary:
         """Held-out metric, features with their weights; only the name if it is not linear."""
-        return (
-            super().summary()
-            if self.can("linear")
-            else Summary([f"{self._model_name} has no weights to show."])
-        )
+        if self.can("linear"):
+            return super().summary(scaled)
+        return Summary([f"{self._model_name} has no weights to show."])
 
     def _certificate(self) -> dict[str, Any]:
         return {}

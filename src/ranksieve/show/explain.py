@@ -146,7 +146,8 @@ def pair_parts(pair: Any, top: int | None = None) -> list[Part]:
             )
             for p in shown
         ]  # fmt: skip
-        parts.append(Table(["feature", *documents, *scaled, "weight", "contribution"], rows))
+        weight = "scaled weight" if scaled else "weight"
+        parts.append(Table(["feature", *documents, *scaled, weight, "contribution"], rows))
     contributions = (
         "The contribution adds" if len(pair.parts) == 1 else f"The {len(pair.parts)} contributions add"
     )

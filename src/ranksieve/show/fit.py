@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ranksieve.errors import DataError
 from ranksieve.show.formats import (
     CURVE_COLUMNS,
     by_range,
@@ -25,6 +26,7 @@ from ranksieve.show.sentences import (
     paid_for,
 )
 
+SCALED_WEIGHT = "scaled weight"
 CHANGED_QUERIES_SHOWN = 3  # losses, and as many gains
 VALIDATION_DATA, PREVIOUS_MODEL = "the validation data", "the previous model"
 
@@ -39,18 +41,21 @@ def selection_text(ranker: Any, valid: str | None) -> str:
     return " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
 
 
-def ranker_parts(ranker: Any, model: Any, uncounted: str = "") -> Iterator[Part]:
+def ranker_parts(ranker: Any, model: Any, uncounted: str = "", scaled: bool = False) -> Iterator[Part]:
     """A fitted ranker, with the changes since the previous model if there was one."""
     valid = VALIDATION_DATA if "valid" in model.data else None
-    yield from fit_parts(ranker, model, selection_text(ranker, valid), uncounted)
+    yield from fit_parts(ranker, model, selection_text(ranker, valid), uncounted, scaled)
     if (changes := getattr(ranker, "changes_", None)) is not None:
         yield from change_parts(changes, PREVIOUS_MODEL, {})
 
 
-def fit_parts(ranker: Any, model: Any, choice: str = "", uncounted: str = "") -> Iterator[Part]:
+def fit_parts(
+    ranker: Any, model: Any, choice: str = "", uncounted: str = "", scaled: bool = False
+) -> Iterator[Part]:
     """Held-out metric, features and proof of a model and the ranker that it is from, None if unknown.
 
-    ``choice`` follows "Selected"; ``uncounted`` is a sentence about lists that are too short.
+    ``choice`` follows "Selected"; ``uncounted`` is a sentence about lists that are too short. ``scaled``:
+    show the weights of the scaled features.
     """
     if not hasattr(model, "terms"):
         used = f"{len(model.names)} of {model.n_features} features"
@@ -71,7 +76,7 @@ def fit_parts(ranker: Any, model: Any, choice: str = "", uncounted: str = "") ->
         of = "" if limit is None else f" of at most {float(limit):g}"
         yield f"Cost: {model.metrics['cost']:g}{of}."
     if model.terms:
-        yield feature_table(ranker, model)
+        yield feature_table(ranker, model, scaled)
         yield from _group_costs(ranker)
         if choice_of(ranker) is not None:
             yield f"Selected: {SELECTION_FREQUENCY}"
@@ -89,8 +94,22 @@ def fit_line(model: Any) -> str:
     return ", ".join(filter(None, [model.method, used, *metric])) + (f"; {names}" if names else "")
 
 
-def feature_table(ranker: Any, model: Any) -> Table:
-    """Features by decreasing |weight|, or range of their curves, with costs and frequencies."""
+def weights_in_data(model: Any) -> dict[str, float] | None:
+    """Weights per unit of the data, by feature; None if features are scaled within each query."""
+    if model.per_query and model.normalisation is not None:
+        return None
+    try:
+        return {term.name: term.weight for term in model.folded().terms}
+    except DataError:  # a weight would overflow
+        return None
+
+
+def feature_table(ranker: Any, model: Any, scaled: bool = False) -> Table:
+    """Features by decreasing |weight|, or range of their curves, with costs and frequencies.
+
+    The order is that of the scaled weights, which can be compared; the weights are per unit of the data,
+    unless ``scaled`` or features are scaled within each query.
+    """
     columns: dict[str, list[str]]
     if model.has_curves:
         curves = by_range(model.curves)
@@ -100,8 +119,10 @@ def feature_table(ranker: Any, model: Any) -> Table:
             columns["missing"] = [level_text(curve.missing) for curve in curves.values()]
     else:
         ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
-        names = [term.name for term in ordered]
-        columns = {"feature": names, "weight": [f"{term.weight:+.5g}" for term in ordered]}
+        names, raw = [term.name for term in ordered], None if scaled else weights_in_data(model)
+        heading = "weight" if raw is not None else SCALED_WEIGHT
+        shown = raw or {term.name: term.weight for term in ordered}
+        columns = {"feature": names, heading: [f"{shown[name]:+.5g}" for name in names]}
     if (costs := getattr(ranker, "costs_", None)) is not None:
         columns["cost"] = [f"{cost:g}" for cost in costs.columns(names, subset=True).of_each]
     if (frequency := selection_frequency(ranker)) is not None:
@@ -128,8 +149,11 @@ def _group_costs(ranker: Any) -> Iterator[Part]:
 def change_parts(changes: Any, file: str, texts: Any) -> Iterator[Part]:
     """Changes since the model of a file; ``texts`` are texts of queries."""
     rows = change_table(changes, file, texts, CHANGED_QUERIES_SHOWN)
-    yield from rows.sentences
-    yield Table(["feature", "previous weight", "new weight", ""], rows.features, f"Changes since {file}")
+    begins = PREVIOUS_MODEL[0].upper() if file == PREVIOUS_MODEL else ""
+    yield from (f"{begins or one[0]}{one[1:]}" if one.startswith(file) else one for one in rows.sentences)
+    weight = "weight" if changes.raw else SCALED_WEIGHT
+    heads = ["feature", f"previous {weight}", f"new {weight}", ""]
+    yield Table(heads, rows.features, f"Changes since {file}")
     if rows.queries:
         title = f"Largest losses and gains ({metric_title(changes.metric)})"
         yield Table(["query", "previous", "new", "change"], rows.queries, title)
@@ -144,7 +168,11 @@ def feature_columns(ranker: Any, model: Any) -> dict[str, Sequence[Any]]:
     if model.has_curves:
         columns["range"] = [term.curve.range if term.curve else None for term in terms]
     else:
-        columns["weight"] = [term.weight for term in terms]
+        raw = weights_in_data(model)
+        if raw is not None:
+            columns["weight"] = [raw[term.name] for term in terms]
+        if raw is None or model.normalisation is not None:
+            columns["scaled_weight"] = [term.weight for term in terms]
     if model.card is not None:
         columns |= {
             "points": [model.card.points[term.name] for term in terms],
