@@ -38,6 +38,7 @@ from ranksieve.prepare import (
     Steps,
 )
 from ranksieve.prepare.steps import missing_name, step_name
+from ranksieve.show.card import model_card
 from ranksieve.show.explain import card_parts
 from ranksieve.show.fit import feature_columns, fit_line, fit_parts
 from ranksieve.show.result import Part, Shown
@@ -392,6 +393,18 @@ class LinearModel(Drawn, Shown, ModelInputs):
     def report(self, path: PathLike, **shown: Any) -> None:
         """Write the page of the model, such as a scorecard; ``test`` data and a ``title`` may be given."""
         report_function("calls.report_model")(self, path, **shown)
+
+    def model_card(self, test: Dataset | None = None) -> str:
+        """Markdown for a model registry: data, metric with its interval, features, proof and limits.
+
+        ``test`` data, used neither for fitting nor for selection, add their metric with its interval.
+        """
+        tested = (
+            ""
+            if test is None
+            else report_function("calls.evaluate_test")("the test data", test, self).sentence
+        )
+        return model_card(self, tested=tested)
 
     def report_explanation(self, path: PathLike, data: Dataset, **shown: Any) -> None:
         """Write the page that ``ranksieve explain --report`` writes.

@@ -49,6 +49,7 @@ from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.prepare.scaling import warn_of_scales
 from ranksieve.rankers.arguments import reported, usual_arguments
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
+from ranksieve.show.card import model_card
 from ranksieve.show.fit import feature_columns, ranker_parts
 from ranksieve.show.result import Summary
 from ranksieve.show.upwards import Drawn, report_function
@@ -436,13 +437,26 @@ class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
     def summary(self, scaled: bool = False) -> Summary:
         """What ``ranksieve fit`` prints: held-out metric, features with their weights, and the proof.
 
-        Weights are per unit of the data; ``scaled=True`` shows those of the scaled features. The summary prints
+        Weights are per unit of the data; ``scaled=True`` shows those of the scaled features. It prints
         itself at the prompt and in notebooks; ``to_frame()`` makes a data frame of the features.
         """
         with warnings.catch_warnings():  # to_model() shows it
             warnings.simplefilter("ignore", StandardisedWarning)
             model = self.to_model()
         return Summary(list(ranker_parts(self, model, self._uncounted, scaled)), feature_columns(self, model))
+
+    def model_card(self, test: Dataset | None = None) -> str:
+        """Markdown for a model registry: data, metric with its interval, features, proof and limits.
+
+        ``test`` data, used neither for fitting nor for selection, add their metric with its interval.
+        """
+        model = self.to_model()
+        tested = (
+            ""
+            if test is None
+            else report_function("calls.evaluate_test")("the test data", test, model).sentence
+        )
+        return model_card(model, self, tested)
 
     def report(self, path: PathLike, **shown: Any) -> None:
         """Write the page of the fit, one HTML file: what ``ranksieve fit --report`` writes.

@@ -24,6 +24,7 @@ from ranksieve.report.curve_figures import CurvePicture, curve_pictures
 from ranksieve.report.page import render_page
 from ranksieve.show.explain import (
     ADD_UP,
+    card_table,
     drop_name,
     preparation_sentences,
     query_title,
@@ -50,7 +51,7 @@ def card_text(model: LinearModel | FittedRanker, data: Dataset | None = None) ->
         raise ParameterError("model", model, "is not a scorecard; create one with make_scorecard")
     points = f"points from −{card.levels} to {card.levels}"
     title = f"Scorecard: {plural(len(card.points), 'feature')}, {points}"
-    parts = [title, _card_table(model, card), "\n".join([*preparation_sentences(model), ADD_UP])]
+    parts = [title, _card_text_table(model), "\n".join([*preparation_sentences(model), ADD_UP])]
     return "\n\n".join([*parts, *([] if data is None else [_example(model, card, data)])]) + "\n"
 
 
@@ -58,16 +59,9 @@ def _by_points(card: Card) -> list[str]:
     return sorted(card.points, key=lambda name: -abs(card.points[name]))
 
 
-def _card_table(model: LinearModel, card: Card) -> str:
-    missing = model.preparation.missing
-    means = dict(zip(missing.features, missing.means, strict=True))
-    head = ["feature", "points", "per", *(["if missing"] if means else [])]
-    rows = [
-        [name, signed(card.points[name], 0), f"{card.units[name]:g}"]
-        + ([f"{means[name]:.6g}" if name not in missing.indicators else ""] if means else [])
-        for name in _by_points(card)
-    ]
-    return _aligned([head, *rows])
+def _card_text_table(model: LinearModel) -> str:
+    table = card_table(model)
+    return _aligned([table.columns, *table.cells()])
 
 
 def _example(model: LinearModel, card: Card, data: Dataset) -> str:

@@ -43,6 +43,7 @@ from ranksieve.report.page import (
     pack,
     render_page,
 )
+from ranksieve.show.card import DATA_TITLES
 from ranksieve.show.formats import (
     join_names,
     metric_sentence,
@@ -357,10 +358,6 @@ class ModelTest:
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
 RANGE = Column("weight", "range", "{:.4g}".format, "Highest minus lowest level of the curve.")
-DATA_TITLES = {
-    "train": "training data", "valid": "validation data", "query_weight": "query weights",
-    "previous": "previous model",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

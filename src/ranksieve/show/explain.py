@@ -211,8 +211,8 @@ def _drop_cells(drop: Any, priced: bool) -> tuple[Any, ...]:
     return (*cells, *([drop.saved] if priced else []))
 
 
-def card_parts(model: Any) -> list[Part]:
-    """The points of a scorecard, the largest first, and how to add them up."""
+def card_table(model: Any) -> Table:
+    """The points of a scorecard, the largest first."""
     card, missing = model.card, model.preparation.missing
     means = dict(zip(missing.features, missing.means, strict=True))
     heads = ["feature", "points", "per", *(["if missing"] if means else [])]
@@ -221,6 +221,11 @@ def card_parts(model: Any) -> list[Part]:
         + ([f"{means[name]:.6g}" if name not in missing.indicators else ""] if means else [])
         for name in sorted(card.points, key=lambda name: -abs(card.points[name]))
     ]
-    points = f"points from −{card.levels} to {card.levels}"
-    title = f"Scorecard: {plural(len(card.points), 'feature')}, {points}."
-    return [title, Table(heads, rows), *preparation_sentences(model), ADD_UP]
+    return Table(heads, rows)
+
+
+def card_parts(model: Any) -> list[Part]:
+    """A scorecard, and how to add up its points."""
+    points = f"points from −{model.card.levels} to {model.card.levels}"
+    title = f"Scorecard: {plural(len(model.card.points), 'feature')}, {points}."
+    return [title, card_table(model), *preparation_sentences(model), ADD_UP]
