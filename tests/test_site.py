@@ -35,7 +35,8 @@ def hooks():
 def test_every_page_is_in_the_navigation_exactly_once():
     written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
     listed = list(pages_of(SITE["nav"]))
-    assert sorted(listed) == sorted(written | {"contributing.md", "changelog.md"})
+    notebooks = {f"notebooks/{path.stem}.md" for path in (DOCS / "notebooks").glob("*.ipynb")}
+    assert sorted(listed) == sorted(written | notebooks | {"contributing.md", "changelog.md"})
 
 
 def test_every_method_has_a_page():
@@ -71,6 +72,8 @@ def test_every_link_is_valid(hooks):
         )
         for page in DOCS.rglob("*.md")
     } | {file: text for file, text in other_files.items() if file.endswith(".md") and ".py" not in file}
+    texts |= hooks.notebook_pages()
+    inside |= set(hooks.notebook_pages())
     for file, text in texts.items():
         prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
         for link in hooks.LINK.findall(prose):
