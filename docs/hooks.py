@@ -12,6 +12,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)")
 SHOWN_AS_TEXT = {".py", ".toml", ""}
+NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+SEARCH_WORDS = {  # that readers look for, and the page that answers
+    "budgets.md": ["latency", "cost", "milliseconds"],
+    "python.md": ["plot", "jupyter", "notebook", "summary", "matplotlib"],
+    "exports.md": ["hybrid"],
+}
 
 
 def place_in_site(path: str) -> str:
@@ -105,8 +111,15 @@ def _shown(output: dict[str, Any]) -> str:
     if "text/markdown" in forms:
         return "\n".join(f"> {line}" for line in forms["text/markdown"].splitlines())
     if "text/html" in forms:
-        return "<div>" + "\n".join(line for line in forms["text/html"].splitlines() if line.strip()) + "</div>"
+        return (
+            "<div>" + "\n".join(line for line in forms["text/html"].splitlines() if line.strip()) + "</div>"
+        )
     return f"```text\n{forms['text/plain']}\n```"
+
+
+def search_headed(place: str, content: str) -> str:
+    """Sources are not part of the search: only pages are."""
+    return f"{NOT_SEARCHED}{content}" if place.startswith("files/") and place.endswith(".md") else content
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -114,12 +127,14 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     for place, content in {**files_beside_docs(), **notebook_pages()}.items():
-        files.append(File.generated(config, place, content=content))
+        files.append(File.generated(config, place, content=search_headed(place, content)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Called by mkdocs for every page: links of the pages of docs/ to files outside lead into the site."""
+    """Called by mkdocs for every page: its search words, and links to files outside docs/."""
+    if words := SEARCH_WORDS.get(page.file.src_uri):
+        page.meta["tags"] = words  # which the search ranks first
     if page.file.generated_by is not None:
         return markdown
     return with_site_links(markdown, f"docs/{page.file.src_uri}")

@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ranksieve.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OUTPUT = "text"  # language of the blocks that show what the block of Python above prints
 FENCE = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", flags=re.S | re.M)
 NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
 ROUNDING = 1e-3  # tolerance of printed numbers: last digits may differ between processors
@@ -81,33 +83,37 @@ def run_python(text: str, page: Path, names: dict[str, Any]) -> str:
 
 
 def shown_outputs(page: Path) -> list[str | None]:
-    """What the page shows right below each block of Python; None if nothing."""
+    """What the page shows below each block of Python, in a block ``text``; None if nothing."""
     text = page.read_text(encoding="utf-8")
+    return [other[3] if other is not None and other[2] == OUTPUT else None for _, other in _followed(text)]
+
+
+def _followed(text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
+    """Each block of Python with the block right below it, if any."""
     found = list(FENCE.finditer(text))
-    shown: list[str | None] = []
     for one, other in zip(found, [*found[1:], None], strict=True):
         if one[2] == "python":
-            follows = other is not None and other[2] == "" and not text[one.end() : other.start()].strip()
-            shown.append(other[3] if follows and other is not None else None)
-    return shown
+            follows = other is not None and not text[one.end() : other.start()].strip()
+            yield one, other if follows else None
 
 
 def with_outputs(page: Path) -> str:
     """The text of a page with what each block of Python prints below it."""
     names: dict[str, Any] = {"__name__": "__page__"}
     text, pieces, last = page.read_text(encoding="utf-8"), [], 0
-    for one, shown in zip(
-        [match for match in FENCE.finditer(text) if match[2] == "python"], shown_outputs(page), strict=True
-    ):
-        printed = run_python(one[3], page, names)
-        end = one.end()
-        if shown is not None:
-            end = next(match.end() for match in FENCE.finditer(text) if match.start() > one.start())
+    below = {one.start(): other for one, other in _followed(text)}
+    for one in FENCE.finditer(text):
+        if one[2] == "console" and page.parent.name == "tutorials":
+            list(map(output_of, commands(one[3])))
+        if one[2] != "python":
+            continue
+        printed, other = run_python(one[3], page, names), below[one.start()]
+        is_output = other is not None and (other[2] == OUTPUT or (not other[2] and alike(other[3], printed)))
         pieces.append(text[last : one.end()])
+        last = other.end() if other is not None and is_output else one.end()
         if printed.strip():
             lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
-            pieces.append("\n\n```\n" + "\n".join(lines) + "\n```")
-        last = end
+            pieces.append(f"\n\n```{OUTPUT}\n" + "\n".join(lines) + "\n```")
     return "".join(pieces) + text[last:]
 
 

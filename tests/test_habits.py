@@ -64,7 +64,7 @@ def test_a_frame_with_qid_and_label_needs_no_other_argument(kind, data):
     np.testing.assert_array_equal(fitted.coef_, rs.SparseRanker(3).fit(data).coef_)
     np.testing.assert_array_equal(fitted.predict(frame), fitted.predict(data))
     without = frame.drop(columns="qid") if kind == "pandas" else frame.drop("qid")
-    with pytest.raises(DataError, match=r"no column qid; pass y and qid, or rs\.from_frame"):
+    with pytest.raises(ParameterError, match=r"no column qid; pass y and qid, or rs\.from_frame"):
         rs.SparseRanker(3).fit(without)
 
 

@@ -181,3 +181,52 @@ def test_a_summary_shows_text_at_the_prompt_and_html_in_notebooks():
     assert "1.235" in repr(summary)
     assert "<p>one</p>" in summary._repr_html_()
     assert summary.to_frame()["n"].to_list() == [1.23456]
+
+
+def test_the_model_card_has_data_metric_interval_proof_and_limits(data, ranker, results):
+    card = ranker.model_card(data)
+    sections = re.findall(r"^## (\w+)$", card, flags=re.M)
+    assert sections == ["Model", "Data", "Quality", "Features", "Proof", "Limits"]
+    confidence = ranker.choice_.confidence
+    assert f"95 % CI {confidence.low:.4f} to {confidence.high:.4f}" in card
+    assert ranker.to_model().data["train"] in card
+    assert "Test NDCG@10: " in card
+    assert "Proven: " in card
+    assert all(f"| {name} |" in card for name in ranker.to_model().names)
+    assert "| points |" in results["scorecard"].model_card()
+    unproven = rs.baselines.AdaRank(n_rounds=3).fit(data).model_card()
+    assert "Nothing is proven about the weights." in unproven
+    named = rs.Dataset(data.X[:, :2], data.y, data.qid, ["<b>a|b", "plain"])
+    escaped = rs.RankSVM().fit(named).model_card()
+    assert "<b>" not in escaped
+    assert "a\\|b" in escaped
+
+
+def test_weights_are_per_unit_of_the_data_and_scaled_on_request(data):
+    raw = rs.Dataset(data.X * 1000.0, data.y, data.qid)
+    ranker = rs.RankSVM(normalise="z").fit(raw)
+    folded = ranker.to_model().folded()
+    frame = ranker.summary().to_frame()
+    weights = dict(zip(folded.names, folded.weights, strict=True))
+    assert [weights[name] for name in frame["feature"]] == list(frame["weight"])
+    sizes = [abs(weight) for weight in frame["scaled_weight"]]
+    assert sizes == sorted(sizes, reverse=True)
+    top = frame["feature"][0]
+    shown = re.search(rf"^ {top} +(\S+)", str(ranker.summary()), flags=re.M)[1]
+    assert float(shown) == pytest.approx(weights[top], rel=1e-4)
+    scaled = ranker.summary(scaled=True)
+    assert "scaled weight" in str(scaled)
+    assert "scaled weight" not in str(ranker.summary())
+    per_query = rs.RankSVM(normalise="query_z").fit(raw)
+    assert "scaled weight" in str(per_query)
+
+
+def test_a_refit_shows_both_tables_in_one_unit(data):
+    raw = rs.Dataset(data.X * 1000.0, data.y, data.qid)
+    first = rs.SparseRanker(3, normalise="z").fit(raw)
+    text = str(rs.SparseRanker(3, normalise="z").fit(raw, previous=first.to_model()))
+    model, changes = text.split("Changes since the previous model")
+    rows = dict(re.findall(r"^ (f\d+) +([+-]\S+) +\d+ %", model, flags=re.M))
+    assert rows
+    for name, weight in rows.items():
+        assert re.search(rf"^ {name} .*{re.escape(weight)}", changes, flags=re.M), name

@@ -49,7 +49,7 @@ def usual_arguments(
         elif value is not None:
             raise _explained(ranker, name)
     if y is None and not isinstance(X, Dataset) and is_frame(X):
-        X, y, qid, options = _from_frame(X, qid, options)
+        X, y, qid, options = _from_frame(type(ranker).__name__, X, qid, options)
     return X, y, qid, options
 
 
@@ -78,7 +78,9 @@ def _ids_of_sizes(group: Any, X: Any, qid: Any) -> AnyArray | None:
     return np.repeat(np.arange(1, len(sizes) + 1), sizes)
 
 
-def _from_frame(frame: Any, qid: Any, options: dict[str, Any]) -> tuple[Any, Any, Any, dict[str, Any]]:
+def _from_frame(
+    name: str, frame: Any, qid: Any, options: dict[str, Any]
+) -> tuple[Any, Any, Any, dict[str, Any]]:
     """The data set of a frame with columns qid and label."""
     absent = [name for name in QID_AND_LABEL if name not in frame_names(frame)]
     if absent or qid is not None or options.get("document_weight") is not None:
@@ -87,7 +89,8 @@ def _from_frame(frame: Any, qid: Any, options: dict[str, Any]) -> tuple[Any, Any
             f"{what}; pass `y` and `qid`, or rs.from_frame(frame, qid=…, label=…), "
             "which names the columns that are not features"
         )
-        raise DataError(None, None, f"requires y to be passed, but the target y is None: {reason}")
+        required = f"{name} requires y to be passed, but the target y is None"
+        raise ParameterError("y", None, f"{required}: {reason}")
     from ranksieve.io.frames import from_frame
 
     return from_frame(frame), None, None, options

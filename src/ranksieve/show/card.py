@@ -85,7 +85,7 @@ def _features(model: Any, ranker: Any) -> list[Part]:
 
 
 def _limits(model: Any) -> Iterator[Part]:
-    if hasattr(model, "terms") and "objective" not in model.certificate:
+    if hasattr(model, "terms") and "gap" not in model.certificate:
         yield "Nothing is proven about the weights."
     if model.per_query:
         yield "A score depends on the other documents of the query, because values are prepared within it."

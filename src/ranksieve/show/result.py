@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
@@ -210,6 +211,6 @@ def as_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
     loaded = [name for name in FRAME_LIBRARIES if name in sys.modules]
     for name in loaded or FRAME_LIBRARIES:
         if name in sys.modules or find_spec(name) is not None:
-            module = __import__(name)
+            module = import_module(name)
             return module.DataFrame({key: list(values) for key, values in columns.items()})
     raise ImportError(f"to_frame needs pandas or polars: {how_to_install('frames')}")
