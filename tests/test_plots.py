@@ -107,6 +107,22 @@ def test_many_weights_are_added_up(data):
     assert sum(bar.get_height() for bar in bars) == pytest.approx(model.weights.sum())
 
 
+def test_names_are_neither_formulas_nor_hidden(data, matplotlib):
+    names = ["$x_{", "_hidden", "</script><b>", *data.feature_names[3:]]
+    named = rs.Dataset(data.X, data.y, data.qid, names)
+    ranker = rs.RankSVM().fit(named)
+    ax = ranker.to_model().plot()
+    ax.figure.canvas.draw()
+    assert {r"\$x_{", " _hidden"} <= {label.get_text() for label in ax.get_xticklabels()}
+    path = rs.sparse_path(named, n_alphas=5).plot()
+    path.figure.canvas.draw()
+    shown = {text.get_text() for text in path.get_legend().get_texts()}
+    assert len(shown) == 8
+    page = ranker.to_model().plot(interactive=True).page
+    assert "$x_{" in page
+    assert "</script><b>" not in page
+
+
 def test_plot_draws_on_the_axes_it_gets(ranker, matplotlib):
     _, ax = matplotlib.pyplot.subplots()
     assert ranker.plot(ax=ax) is ax

@@ -18,7 +18,7 @@ from ranksieve.path import SparsePath
 from ranksieve.rankers.base import Ranker
 from ranksieve.rankers.frontier import Frontier, frontier_of
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
-from ranksieve.report.drawing import InteractiveFigure, draw, pyplot
+from ranksieve.report.drawing import InteractiveFigure, draw, plain_text, pyplot
 from ranksieve.report.fit_page import candidates_figure, curves_of_ranker, weights_of_features
 from ranksieve.report.frontier_page import frontier_figure
 from ranksieve.report.page import OTHER, PALETTE, Figure, axis, layout, line, log_axis
@@ -58,7 +58,7 @@ class Display:
             self.ax_ = draw(self.figure, ax)
             self.figure_ = self.ax_.figure
             if self.heading:
-                self.ax_.set_title(self.heading, fontsize="small")
+                self.ax_.set_title(plain_text(self.heading), fontsize="small")
         return self
 
     def interactive(self) -> InteractiveFigure:
@@ -250,7 +250,7 @@ class CurvesDisplay:
             row, column = divmod(k, columns)
             box = (column / columns, 1.0 - (row + 0.85) / rows, 0.8 / columns, 0.68 / rows)
             panel = ax.inset_axes(box)
-            panel.set_title(picture.name, fontsize="medium")
+            panel.set_title(plain_text(picture.name), fontsize="medium")
             self.axes_.append(draw(picture.figure, panel))
         return self
 

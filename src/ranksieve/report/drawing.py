@@ -13,6 +13,7 @@ from typing import Any
 
 from ranksieve.errors import how_to_install
 from ranksieve.report.page import Figure, compact, digest, pack
+from ranksieve.show.result import escape_controls
 
 NEEDS_MATPLOTLIB = "plots need matplotlib: {}; plot(interactive=True) needs nothing"
 MARKERS = {
@@ -77,6 +78,12 @@ def _panels(look: Mapping[str, Any], ax: Any) -> dict[tuple[str, str], Any]:
     return panels
 
 
+def plain_text(text: str) -> str:
+    """Text as matplotlib should show it: not a formula, not hidden from a legend as names with "_" are."""
+    shown = escape_controls(text).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
+
+
 def _colour(colour: Any) -> Any:
     if isinstance(colour, str) and (match := RGBA.fullmatch(colour)):
         red, green, blue = (int(part) / 255 for part in match.groups()[:3])
@@ -87,7 +94,7 @@ def _colour(colour: Any) -> Any:
 def _scatter(ax: Any, trace: Mapping[str, Any]) -> None:
     mode, marker, stroke = trace.get("mode", "lines"), trace.get("marker", {}), trace.get("line", {})
     x, y = trace["x"], trace["y"]
-    label = None if trace.get("showlegend") is False else trace.get("name") or None
+    label = None if trace.get("showlegend") is False else plain_text(trace.get("name", "")) or None
     if "lines" in mode:
         options = {"color": stroke.get("color"), "linewidth": 0.8 * stroke.get("width", 2), "label": label}
         style = DASHES[stroke.get("dash", "solid")]
@@ -117,8 +124,10 @@ def _steps(ax: Any, trace: Mapping[str, Any]) -> None:
 
 
 def _bar(ax: Any, trace: Mapping[str, Any]) -> None:
-    ax.bar(trace["x"], trace["y"], width=1.0 - trace.get("gap", 0.2), color=trace["marker"]["color"])
-    ax.tick_params(axis="x", labelrotation=45 if len(trace["x"]) > 6 else 0)
+    places = range(len(trace["x"]))
+    ax.bar(places, trace["y"], width=1.0 - trace.get("gap", 0.2), color=trace["marker"]["color"])
+    turned = {"rotation": 45, "ha": "right"} if len(places) > 6 else {}
+    ax.set_xticks(places, [plain_text(str(name)) for name in trace["x"]], **turned)
 
 
 TRACES: dict[str, Any] = {"scatter": _scatter, "band": _band, "steps": _steps, "bar": _bar}
