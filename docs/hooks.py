@@ -137,7 +137,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         page.meta["tags"] = words  # which the search ranks first
     if page.file.generated_by is not None:
         return markdown
-    return with_site_links(markdown, f"docs/{page.file.src_uri}")
+    text = with_site_links(markdown, f"docs/{page.file.src_uri}")
+    return re.sub(r"(?<=\]\()((?:[^)#\s]*/)?notebooks/\w+)\.ipynb(?=\))", r"\1.md", text)
 
 
 def on_page_content(html: str, **_: Any) -> str:

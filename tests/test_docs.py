@@ -158,8 +158,13 @@ def anchors(page):
 
 def test_nothing_promises_an_install_from_a_registry():
     """ranksieve is on none; messages take their words from one place."""
+    not_yet = 'Not on PyPI yet; once it is, `pip install "ranksieve[all]"`.'
     for page in PAGES:
-        assert not re.search(r"pip install [\"']?ranksieve", page.read_text(encoding="utf-8")), page
+        text = page.read_text(encoding="utf-8").replace(not_yet, "")
+        text = text.replace('`pip install "ranksieve-0.1.0-py3-none-any.whl[all]"`', "")  # a file
+        if page.name != "CONTRIBUTING.md":  # what to write at a release
+            assert not re.search(r"pip install [\"']?ranksieve", text), page
+    assert not_yet in (ROOT / "README.md").read_text(encoding="utf-8")
     source = ROOT / "src" / "ranksieve"
     places = [path for path in source.rglob("*.py") if "pip install" in path.read_text(encoding="utf-8")]
     assert [path.relative_to(source).as_posix() for path in places] == ["errors.py"]

@@ -32,7 +32,11 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
             output += output_of(*ours)
         else:
             subprocess.run(["bash", "-c", line], check=True)
-    shown = next(block for block in blocks(readme.README) if block.text.startswith("SparseRanker uses"))
+    shown = next(
+        block
+        for block in blocks(readme.README)
+        if not block.language and block.text.startswith("SparseRanker uses")
+    )
     assert is_within(shown.text, output)
     assert {"inspect.html", "report.html", "ltr", "results.html"} <= {
         path.name for path in tmp_path.iterdir()
