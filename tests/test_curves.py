@@ -196,9 +196,15 @@ def test_limits_and_costs_count_features(data):
     assert ranker.costs_.of(ranker.to_model().names) <= 3
     assert len(ranker.choice_.confidence.frequency) == data.n_features
     assert max(family.n_nonzero.max() for family in ranker.choice_.families) <= data.n_features
-    path = sparse_path(data, shape="curves", n_alphas=6, min_ratio=0.1, must_have="f3")
-    assert (path.coefs[0] != 0)[path.preparation.steps.columns.of(["f3"])].any()
-    assert path.n_nonzero[0] == 1
+
+
+def test_a_required_feature_has_one_step_without_penalty(data):
+    path = sparse_path(data, shape="curves", n_alphas=12, must_have="f3")
+    columns = path.preparation.steps.columns
+    own = columns.of(["f3"])
+    assert np.flatnonzero(path.coefs[0]).tolist() == [own[len(own) // 2]]
+    assert (path.coefs[:, own] != 0).any(axis=1).all()
+    assert path.relative_gaps.max() <= 1e-6
 
 
 def test_signs_make_curves_monotone(data):

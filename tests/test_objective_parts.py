@@ -174,6 +174,6 @@ def test_memory_of_a_wide_hessian_does_not_depend_on_the_number_of_parts():
     objective.hessians(point, columns, np.array([0, data.n_queries // 2, data.n_queries]))
     two = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    rows_of_a_part = 4 * 8 * base.CACHE_CELLS
+    rows_of_a_part = 4 * base.CACHE_BYTES
     assert one <= 6 * block + rows_of_a_part < n_parts * block / 2
     assert two <= 10 * block + rows_of_a_part

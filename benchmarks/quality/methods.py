@@ -25,10 +25,11 @@ LINEAR_BOOSTING = tuple({"eta": eta, "alpha": alpha} for eta in (0.5, 0.05) for 
 
 
 class Fitted(NamedTuple):
-    """Function of a data set that returns scores, and the number of features it uses."""
+    """Function of a data set that returns scores, the number of features it uses, and their importance."""
 
     predict: Callable[[Dataset], AnyArray]
     n_features: int
+    importance: AnyArray | None = None
 
 
 Fit: TypeAlias = Callable[[Dataset, Dataset, str], Fitted]
@@ -61,8 +62,8 @@ def core(name: str, step: int, train: Dataset, valid: Dataset, profile: str) -> 
             ranker = METHODS[name].make(**point).fit(prepared)
             yield Fitted(ranker.predict, len(ranker.support_))
 
-    predict, n_features = best_on(unseen, profile, fits())
-    return Fitted(lambda data: predict(preparation.apply(data)), n_features)
+    best = best_on(unseen, profile, fits())
+    return Fitted(lambda data: best.predict(preparation.apply(data)), best.n_features)
 
 
 def best_feature(train: Dataset, valid: Dataset, profile: str) -> Fitted:
@@ -112,8 +113,8 @@ def lightgbm(train: Dataset, valid: Dataset, profile: str, num_leaves: int | Non
         booster = lgb.train(
             {**fixed, **parameters}, learn, MAX_ROUNDS, valid_sets=[measured], callbacks=[stop]
         )
-        used = int(np.count_nonzero(booster.feature_importance(iteration=booster.best_iteration)))
-        fitted = Fitted(lambda data: np.asarray(booster.predict(data.X)), used)
+        gains = booster.feature_importance("gain", iteration=booster.best_iteration)
+        fitted = Fitted(lambda data: np.asarray(booster.predict(data.X)), int(np.count_nonzero(gains)), gains)
         return quality(fitted.predict, valid, profile), parameters, fitted
 
     grid: dict[str, Sequence[float]] = dict(TREE_GRID)
@@ -125,6 +126,20 @@ def lightgbm(train: Dataset, valid: Dataset, profile: str, num_leaves: int | Non
     for name, others in grid.items():
         best = max([best, *(fit({**best[1], name: value}) for value in others)], key=lambda run: run[0])
     return best[2]
+
+
+def stumps_within(train: Dataset, valid: Dataset, profile: str, max_features: int) -> Fitted:
+    """LightGBM stumps, and stumps fitted again on their features with the largest gain."""
+    importance = lightgbm(train, valid, profile, num_leaves=2).importance
+    assert importance is not None
+    columns = np.sort(np.argsort(-importance, kind="stable")[:max_features])
+    names = [train.feature_names[j] for j in columns]
+
+    def only(data: Dataset) -> Dataset:
+        return data.replace_features(data.X[:, columns], names)
+
+    fitted = lightgbm(only(train), only(valid), profile, num_leaves=2)
+    return Fitted(lambda data: fitted.predict(only(data)), fitted.n_features)
 
 
 def gblinear(train: Dataset, valid: Dataset, profile: str) -> Fitted:
@@ -181,6 +196,7 @@ FITS: dict[str, Fit] = {
     "RankSVM": partial(core, "ranksvm", 1),
     "LightGBM trees": lightgbm,
     "LightGBM stumps": partial(lightgbm, num_leaves=2),
+    **{f"LightGBM stumps, {k} features": partial(stumps_within, max_features=k) for k in BUDGETS[:2]},
     "XGBoost gblinear": gblinear,
     "best single feature": best_feature,
 }

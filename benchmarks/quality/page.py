@@ -40,7 +40,8 @@ Documents with equal scores count by [expectation](metrics.md#ties). OHSUMED and
 conventions, the others the standard ones. Every method is fitted to the training queries and tuned on the
 validation queries: the papers' methods over their grids, LightGBM over leaves, least data per leaf and
 learning rate, with up to 1,500 rounds and early stopping. Test queries are used only for the figures.
-LightGBM stumps are trees with two leaves, that is, an additive model. *auto* is `shape="auto"`:
+LightGBM stumps are trees with two leaves, that is, an additive model; with 10 or 5 features they are fitted
+again on the features that had the largest gain. *auto* is `shape="auto"`:
 [curves](curves.md) instead of lines where held-out queries are better.
 
 `make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain

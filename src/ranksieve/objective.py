@@ -28,7 +28,7 @@ from ranksieve.errors import DataError, lookup
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
-CACHE_CELLS = 2**17  # cells of X processed at a time, so that they stay in the cache of a core
+CACHE_BYTES = 2**20  # of X processed at a time, so that they stay in the cache of a core
 MAX_ZERO_POINT_DOCUMENTS = 2**18  # for larger data the point at w = 0 is recomputed instead of kept in memory
 SUM_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # error of a sum, relative to the sum of |terms|
 PAIR_ROUNDING = SUM_ROUNDING / 4.0  # error of a sum over pairs, relative to the sum over every |term|
@@ -339,7 +339,8 @@ class LocalObjective(DocumentObjective):
 
     def _few_queries(self, first: int, last: int, width: int) -> Iterator[tuple[int, int]]:
         """Ranges of the queries first..last whose rows fit into the cache of a core in ``width`` columns."""
-        return query_ranges(self.loss.queries.offsets, first, last, CACHE_CELLS // max(width, 1))
+        n_rows = CACHE_BYTES // (self.features.cell_bytes * max(width, 1))
+        return query_ranges(self.loss.queries.offsets, first, last, n_rows)
 
     def _block(self, point: Point, read: ColumnReader, first: int, last: int, width: int) -> FloatArray:
         """Sum of the Hessian on the columns of ``read`` over the queries first..last."""

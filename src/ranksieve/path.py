@@ -287,7 +287,7 @@ def column_limits(
     if steps is None:
         return weights, limits
     columns = steps.columns
-    return None if weights is None else weights[columns.feature], limits.of_steps(columns)
+    return None if weights is None else columns.l1_weights(weights), limits.of_steps(columns)
 
 
 def as_penalty(

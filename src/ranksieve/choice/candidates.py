@@ -28,8 +28,10 @@ from ranksieve.path import path_grid
 from ranksieve.penalties import L1
 
 EXTENSION_FACTOR = 10.0**0.5  # extend the grid of α by this factor if its best point is that close to its end
+CURVE_EXTENSION_FACTOR = 10.0 ** (1 / 3)
 MAX_EXTENSIONS = 6
 COARSE_FACTOR = 5.0  # step of α beyond the budget, where models only show what the budget costs
+CURVE_COARSE_FACTOR = 5.0**0.5
 MAX_COARSE_STEPS = 5
 COARSE_TOL = 1e-4
 GRID_ROUNDING = 1e-9  # relative error of quotients of α
@@ -76,10 +78,10 @@ def _extended_path(task: FamilyTask, held_out: HeldOut) -> Family:
     """The ℓ1 path, extended to smaller α while its best point is near its end."""
     path = _first_path(task, held_out)
     for _ in range(MAX_EXTENSIONS):
-        if path.cut_off or task.alphas is not None or not _best_at_end(path):
+        if path.cut_off or task.alphas is not None or not _best_at_end(path, _extension_factor(task)):
             break
         n_more = _points_per_extension(task)
-        grid = path.strengths[-1] * np.geomspace(1.0, 1.0 / EXTENSION_FACTOR, n_more + 1)[1:]
+        grid = path.strengths[-1] * np.geomspace(1.0, 1.0 / _extension_factor(task), n_more + 1)[1:]
         path = path.then(l1_family(task, grid=grid, start=path.coefs[-1]).with_validation(held_out))
     if not path.cut_off and int(np.argmax(validation_of(path).mean)) == len(path) - 1 > 0:
         warn_caller(
@@ -99,24 +101,28 @@ def _first_path(task: FamilyTask, held_out: HeldOut) -> Family:
     start, grid = path_grid(task.objective, task.penalty, task.n_alphas, None, task.min_ratio)
     n_more = _points_per_extension(task)
     path = l1_family(task, grid=grid[: 2 * n_more], start=start).with_validation(held_out)
-    for first in range(2 * n_more, len(grid), n_more):
-        if path.cut_off or (path.n_nonzero.any() and not _best_at_end(path)):
+    for alpha in grid[2 * n_more :]:
+        if path.cut_off or (path.n_nonzero.any() and not _best_at_end(path, CURVE_EXTENSION_FACTOR)):
             break
-        part = l1_family(task, grid=grid[first : first + n_more], start=path.coefs[-1])
+        part = l1_family(task, grid=np.array([alpha]), start=path.coefs[-1])
         path = path.then(part.with_validation(held_out))
     return path
 
 
+def _extension_factor(task: FamilyTask) -> float:
+    return EXTENSION_FACTOR if task.budget.columns is None else CURVE_EXTENSION_FACTOR
+
+
 def _points_per_extension(task: FamilyTask) -> int:
-    points = np.log(EXTENSION_FACTOR) / -np.log(task.min_ratio) * (task.n_alphas - 1)
+    points = np.log(_extension_factor(task)) / -np.log(task.min_ratio) * (task.n_alphas - 1)
     return max(1, round(float(points)))
 
 
-def _best_at_end(path: Family) -> bool:
-    """Whether the α of the best model is less than one extension above the last α."""
+def _best_at_end(path: Family, factor: float) -> bool:
+    """Whether the α of the best model is less than ``factor`` times the last α."""
     alphas = path.strengths
     best = alphas[np.argmax(validation_of(path).mean)]
-    return bool(path.n_nonzero.any() and best < (1.0 - GRID_ROUNDING) * EXTENSION_FACTOR * alphas[-1])
+    return bool(path.n_nonzero.any() and best < (1.0 - GRID_ROUNDING) * factor * alphas[-1])
 
 
 def _beyond_budget(task: FamilyTask, path: Family, held_out: HeldOut) -> Family | None:
@@ -125,8 +131,9 @@ def _beyond_budget(task: FamilyTask, path: Family, held_out: HeldOut) -> Family 
         return None
     free = replace(task.without_limit(), tol=max(task.tol, COARSE_TOL))
     family, last = None, path
+    factor = COARSE_FACTOR if task.budget.columns is None else CURVE_COARSE_FACTOR
     for step in range(1, MAX_COARSE_STEPS + 1):
-        grid = path.strengths[-1:] / COARSE_FACTOR**step
+        grid = path.strengths[-1:] / factor**step
         last = l1_family(free, grid=grid, start=last.coefs[-1]).with_validation(held_out)
         family = last if family is None else family.then(last)
         if np.argmax(validation_of(family).mean) < step - 1:

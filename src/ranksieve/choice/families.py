@@ -258,7 +258,7 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
     α Σ_j v_j|w_j| with v_j = 1/(1 + t_j/ε), t_j = |w_j|·√h_j as a share of the largest, where w are the
     weights of the point and h_j is the curvature of feature j: one majorisation step of the log penalty. For
     all step columns of a feature, t is the total variation of its curve: Σ |steps| + |missing level|, and the
-    family ends when it has more steps than the last point of the path.
+    family ends when it has half as many steps again as the best point of the path.
     """
     penalty = task.penalty
     if not isinstance(penalty, L1):
@@ -273,7 +273,8 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
         return replace(penalty, alpha=alpha, weights=base / (1.0 + share / HALF_SLOPE_SHARE))
 
     candidates: list[Candidate] = []
-    report, point, most_steps = task.progress.next(), None, np.count_nonzero(path.coefs[-1])
+    best = -1 if path.validation is None else int(np.argmax(path.validation.mean))
+    report, point, most_steps = task.progress.next(), None, 1.5 * np.count_nonzero(path.coefs[best])
     for k, on_path in enumerate(path.candidates):
         log_penalty = reweighted(on_path.strength, on_path.coef)
         result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, log_penalty), point)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import local
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -149,7 +149,11 @@ class FeatureMatrix(ABC):
         max |x_j| of each feature after centring.
     varies : array of bool
         Features that are not constant within every query.
+    cell_bytes : int
+        Memory of one value in blocks of the Hessian.
     """
+
+    cell_bytes: ClassVar[int] = 8
 
     def __init__(
         self, X: Matrix, queries: Queries, centred: CentredColumns, varies: BoolArray, max_abs: FloatArray
@@ -342,6 +346,7 @@ class StepFeatures(FeatureMatrix):
     """A :class:`StepMatrix`: scores by looking up levels, gradients by one histogram per feature."""
 
     X: StepMatrix
+    cell_bytes = 4  # a Hessian in float32 gives nearly the same Newton steps
 
     def scores(self, w: FloatArray) -> FloatArray:
         scores, (used, levels) = np.zeros(self.X.shape[0]), self._levels(w)
@@ -377,9 +382,10 @@ class StepFeatures(FeatureMatrix):
         step_sums(self.X.codes, features, g, cuts, sums)
         return sums[:, place, columns.slot]
 
+    def keep(self, columns: IntArray) -> None:
+        """Nothing to copy: columns are computed from the codes."""
+
     def reader(self, columns: IntArray) -> ColumnReader:
-        if self.keeps(columns):
-            return super().reader(columns)
         positions = np.arange(len(columns))
         return lambda a, b: (self.X.block(self.queries.rows_between(a, b), columns), positions)
 

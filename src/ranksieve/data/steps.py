@@ -61,6 +61,17 @@ class StepColumns:
         """Features with a nonzero weight, ascending."""
         return np.unique(self.feature[w != 0])
 
+    def l1_weights(self, of_features: FloatArray) -> FloatArray:
+        """ℓ1 weights of the columns; of a feature with weight 0 only the middle step is without penalty.
+
+        So the feature is in every model, and its other steps have the weight of any other feature.
+        """
+        weights = of_features[self.feature]
+        for j in np.flatnonzero(of_features == 0.0):
+            own = np.flatnonzero(self.feature == j)
+            weights[np.delete(own, np.count_nonzero(~self.is_missing[own]) // 2)] = 1.0
+        return weights
+
 
 def features_in_use(coefs: FloatArray, columns: StepColumns | None) -> BoolArray:
     """Which features each model (row) uses; without step columns, each weight is that of one feature."""

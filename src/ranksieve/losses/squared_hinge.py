@@ -328,7 +328,8 @@ class FewLabels(BoundSquaredHinge):
     ) -> Curvature:
         """VᵀSV = 2Vᵀ(D − A)V, A the weights of active pairs and D = diag(A·1)."""
         columns = np.arange(V.shape[1]) if columns is None else columns
-        parts = HessianParts(*(np.empty((len(V), len(columns))) for _ in range(3)))
+        dtype = np.float32 if V.dtype == np.uint8 else np.float64
+        parts = HessianParts(*(np.empty((len(V), len(columns)), dtype) for _ in range(3)))
         n_scaled, n_better = sorted_pairs.hessian_parts(
             self._documents, self._lists, at.state, first, last, V, columns, parts
         )

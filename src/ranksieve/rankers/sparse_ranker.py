@@ -77,7 +77,7 @@ from ranksieve.rankers.parameters import (
 from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.subset import SubsetResult
 
-CV_REPEATS = 6  # splits into folds
+CV_REPEATS, CURVE_CV_REPEATS = 6, 2  # splits into folds
 MAX_REPEATED_FEATURES = 2000  # with more, the models of all splits would take too much memory
 SELECTED_ON_TRAIN = (
     "only one query has documents with different labels, so it cannot be held out: the model is selected on "
@@ -123,17 +123,18 @@ class SparseRanker(Ranker):
         the bound proven by a short search).
     smoothing : int
         Number of neighbouring points of a path over which held-out values are averaged; 1: no averaging.
+        Curves use half as many, rounded up, as their grid is coarser.
     refit_on : "train" or "all"
         "all": refit the weights of the selected features on training and validation data.
     penalty, l1_weights, l1_ratio, alphas, min_ratio, tol
         As in :func:`ranksieve.sparse_path`. If the best point is near the end of the grid, the grid is
-        extended to smaller α, at most by a factor of 1,000.
+        extended to smaller α, at most by a factor of 1,000 (curves: 100).
     n_alphas : int
-        Number of points of the path.
+        Number of points of the path; curves use half as many, rounded up.
     cv : "auto" or int
-        Number of folds of the training queries, repeated with six splits (one split if at least 1,000 queries
-        have pairs); 0: only ``valid`` is held out. "auto": 5, or 0 if at least 1,000 queries of ``valid``
-        have pairs.
+        Number of folds of the training queries, repeated with six splits, curves with two (one split if at
+        least 1,000 queries have pairs); 0: only ``valid`` is held out. "auto": 5, or 0 if at least 1,000
+        queries of ``valid`` have pairs.
     random_state : int
         Seed of the splits.
     pair_weighting : "pairs", "sqrt" or "queries"
@@ -428,7 +429,9 @@ class SparseRanker(Ranker):
         if n_folds == 0:
             return None
         few_queries = np.count_nonzero(task.data.pairs_per_query) < ENOUGH_QUERIES
-        repeats = CV_REPEATS if few_queries and task.data.n_features <= MAX_REPEATED_FEATURES else 1
+        repeats = CV_REPEATS if task.preparation.steps is None else CURVE_CV_REPEATS
+        if not few_queries or task.data.n_features > MAX_REPEATED_FEATURES:
+            repeats = 1
         return Folds(task.data, n_folds, repeats, self.random_state, task.query_weight, self._loss())
 
     def _family_task(
@@ -448,9 +451,12 @@ class SparseRanker(Ranker):
         signs = never_down.astype(np.float64) - never_up
         limits = budget.without_costs().among(objective.varies & ~(never_up & never_down))
         limits = replace(limits, signs=signs if signs.any() else None)
+        n_alphas, window = self.n_alphas, self.smoothing
+        if limits.columns is not None and self.alphas is None:  # a coarser grid, because curves take longer
+            n_alphas, window = (n_alphas + 1) // 2, (window + 1) // 2
         return FamilyTask(
-            objective, names, penalty, limits, folds, self.n_alphas, self.alphas,
-            self.min_ratio, self.tol, self.smoothing, progress,
+            objective, names, penalty, limits, folds, n_alphas, self.alphas,
+            self.min_ratio, self.tol, window, progress,
         )  # fmt: skip
 
     def _refitted(self, task: Task, valid: Dataset, candidate: Candidate, n_iter: int) -> Attributes:
