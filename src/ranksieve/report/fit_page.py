@@ -44,6 +44,7 @@ from ranksieve.report.page import (
     render_page,
 )
 from ranksieve.show.card import DATA_TITLES
+from ranksieve.show.fit import SCALED_WEIGHT, weights_in_data
 from ranksieve.show.formats import (
     join_names,
     metric_sentence,
@@ -357,6 +358,8 @@ class ModelTest:
 
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
+SCALED = Column("weight", SCALED_WEIGHT, weight_text, "Weight in the model, of the scaled feature.")
+IN_DATA = Column("in_data", "weight", weight_text, "Weight per unit of the data.")
 RANGE = Column("weight", "range", "{:.4g}".format, "Highest minus lowest level of the curve.")
 
 
@@ -435,16 +438,19 @@ class FitContent:
     @property
     def weight(self) -> str:
         """What a feature has in tables and figures: a weight, or the range of its curve."""
-        return "range of the curve" if has_curves(self.model) else "weight"
+        if has_curves(self.model):
+            return "range of the curve"
+        return SCALED_WEIGHT if self.model["normalisation"] else "weight"
 
     @cached_property
     def features(self) -> FeatureTable:
         """All features with their weights and other values."""
         if self.ranker is not None:
             return _feature_table(self.ranker, self.support or Support())
-        weights = weights_by_feature(model_from_dict(self.model))
-        column = RANGE if has_curves(self.model) else WEIGHT
-        return feature_table([column], list(weights), {"weight": list(weights.values())})
+        model = model_from_dict(self.model)
+        weights = weights_by_feature(model)
+        values = {"weight": list(weights.values()), "in_data": _in_data(model, list(weights))}
+        return feature_table(_weight_columns(model), list(weights), _measured(values))
 
     @property
     def answers(self) -> list[Answer]:
@@ -597,7 +603,7 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
         size = weights_by_feature(model)
         weights = [size.get(name, 0.0) for name in names]
     columns = (
-        RANGE if model.has_curves else WEIGHT,
+        *_weight_columns(model),
         Column("frequency", "selected", percent_text, SELECTION_FREQUENCY.capitalize()),
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
         Column("cost", "cost", "{:g}".format, "Cost of the feature; features of a group share one cost."),
@@ -605,9 +611,26 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
     costs = getattr(ranker, "costs_", None)
     values = {
         "weight": weights,
+        "in_data": _in_data(model, names),
         "frequency": ranker.choice_.confidence.frequency if ranker.can("valid") else None,
         "strength": support.strength,
         "cost": None if costs is None else costs.columns(names).of_each,
     }
-    measured = {key: value for key, value in values.items() if value is not None}
-    return feature_table(columns, names, measured)
+    return feature_table(columns, names, _measured(values))
+
+
+def _weight_columns(model: LinearModel) -> list[Column]:
+    """Weights, by which rows are sorted; of scaled features, also those per unit of the data."""
+    if model.has_curves:
+        return [RANGE]
+    return [WEIGHT] if model.normalisation is None else [SCALED, IN_DATA]
+
+
+def _in_data(model: LinearModel, names: Sequence[str]) -> list[float] | None:
+    """Weights per unit of the data; None if they are the same, or if features are scaled within queries."""
+    raw = None if model.has_curves or model.normalisation is None else weights_in_data(model)
+    return None if raw is None else [raw.get(name, 0.0) for name in names]
+
+
+def _measured(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
