@@ -104,6 +104,40 @@ def test_progress_is_shown_by_one_argument(make, name, data, capsys):
     assert len(lines) == len(set(lines)) <= 11
 
 
+@every_ranker
+def test_callbacks_of_scikit_learn_are_called(make, data):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
+    events = []
+
+    class Recorder:
+        def setup(self, estimator, context):
+            events.append("setup")
+
+        def teardown(self, estimator, context):
+            events.append("teardown")
+
+        def on_fit_task_begin(self, estimator, context):
+            events.append(f"begin {context.task_name}")
+
+        def on_fit_task_end(self, estimator, context):
+            events.append(f"end {context.task_name}")
+
+    assert isinstance(Recorder(), callback.FitCallback)
+    plain, ranker = make().fit(data), make().set_callbacks(Recorder()).fit(data)
+    np.testing.assert_array_equal(ranker.coef_, plain.coef_)
+    assert events[:2] == ["setup", "begin fit"]
+    assert events[-2:] == ["end fit", "teardown"]
+    inner = events[2:-2]
+    assert inner == ["begin candidate", "end candidate"] * (len(inner) // 2)
+    assert inner or make is RANKERS["FSRank"]  # whose selection reports no progress
+    events.clear()
+    with pytest.raises(ValueError):
+        ranker.fit(data.X, data.y[:-1], data.qid)
+    assert events == ["setup", "begin fit", "teardown"]
+    ranker.set_callbacks().fit(data)
+    assert len(events) == 3
+
+
 def test_selectors_set_the_output(data):
     pandas = pytest.importorskip("pandas")
     selector = rs.baselines.FSRank(3).fit(data).set_output(transform="pandas")

@@ -6,11 +6,13 @@ import inspect
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from ranksieve._parallel import single_threaded_blas
@@ -48,6 +50,7 @@ from ranksieve.penalties import Penalty
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.prepare.scaling import warn_of_scales
 from ranksieve.rankers.arguments import reported, usual_arguments
+from ranksieve.rankers.callbacks import has_callbacks, learn_with_callbacks
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
 from ranksieve.show.card import model_card
 from ranksieve.show.fit import feature_columns, ranker_parts
@@ -196,17 +199,31 @@ class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
         weights = {"query_weight": query_weight, "document_weight": document_weight}
         return self._learn(X, y, qid, **weights, callback=callback, progress=progress, **others)
 
+    @available_if(has_callbacks)  # type: ignore[untyped-decorator]
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Use scikit-learn's callbacks in ``fit``, such as ``sklearn.callback.ProgressBar()``."""
+        from sklearn.callback import CallbackSupportMixin
+
+        CallbackSupportMixin.set_callbacks(self, *callbacks)
+        return self
+
     def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
         """Check and prepare the data, fit, and set the fitted attributes; on an error none is set."""
         check_parameters(self)
         X, y, qid, options = usual_arguments(self, X, y, qid, options)
+        if getattr(self, "_skl_callbacks", ()):
+            learn_with_callbacks(self, partial(self._learn_from, X, y, qid), options)
+        else:
+            self._learn_from(X, y, qid, **options)
+        return self
+
+    def _learn_from(self, X: Any, y: Any, qid: Any, **options: Any) -> None:
         with reported(self, options) as options, single_threaded_blas():
             task = self._task(X, y, qid, **options)
             fitted = self._fit(task)
         self._set(task.origin, fitted)
         self._importances = share_of_variance(self, task.source)
         self._uncounted = _uncounted(self, task)
-        return self
 
     def _task(
         self,
