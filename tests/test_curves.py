@@ -27,6 +27,7 @@ from ranksieve.errors import DataError, ParameterError
 from ranksieve.model.linear import Curve, model_from_dict
 from ranksieve.objective import make_objective
 from ranksieve.prepare.steps import N_THRESHOLDS, learn_steps, threshold_between, thresholds_of
+from tests.refusals import refused_parameter
 
 
 def curved_data(seed=0, n_queries=30, size=10, shuffled=False):
@@ -279,14 +280,35 @@ def test_the_python_module_is_bit_identical(fitted, data, tmp_path):
     np.testing.assert_array_equal([scope["score"](row) for row in rows], model.predict(data))
 
 
-def test_scorecards_and_previous_models_refuse_curves(fitted, data):
+def test_scorecards_refuse_curves(fitted, data):
     with pytest.raises(DataError, match="linear models only"):
         make_scorecard(fitted, data)
-    with pytest.raises(DataError, match="linear models only"):
-        SparseRanker().fit(data, previous=fitted)
-    line = SparseRanker(n_alphas=5, missing="zero").fit(data)
-    with pytest.raises(ParameterError, match="previous"):
-        SparseRanker(shape="curves").fit(data, previous=line)
+
+
+def test_a_previous_model_with_curves_gives_its_features(data):
+    first, second = (data.select_queries(part) for part in (range(15), range(15, data.n_queries)))
+    old = SparseRanker(2, shape="curves", n_alphas=10).fit(first).to_model()
+    ranker = SparseRanker(2, shape="auto").fit(second, previous=old)
+    new = ranker.to_model()
+    assert ranker.choice_.family.label == "l1 with the previous features"
+    assert set(new.names) <= set(old.names)
+    assert new.certificate["alpha"] == old.certificate["alpha"]
+    assert new.certificate["relative_gap"] <= 1e-6
+    change = ranker.changes_.features[0]
+    ranges = [{name: curve.range for name, curve in model.curves.items()} for model in (old, new)]
+    assert (change.before, change.after) == tuple(one[change.feature] for one in ranges)
+    assert verify(new, second, previous=old).holds
+    again = SparseRanker(2, shape="curves").fit(second, previous=old)
+    np.testing.assert_array_equal(again.coef_, ranker.coef_)
+
+
+def test_lines_and_curves_are_not_updated_to_one_another(fitted, data):
+    line = SparseRanker(shape="linear", n_alphas=5, missing="zero").fit(data)
+    for shape, previous in (("linear", fitted), ("curves", line)):
+        with refused_parameter("shape", shape):
+            SparseRanker(shape=shape).fit(data, previous=previous)
+    with pytest.warns(UserWarning, match="missing values"):
+        assert SparseRanker(shape="auto").fit(data, previous=line).preparation_.steps is None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
@@ -153,8 +154,26 @@ def text_of(warning: Warning | str) -> str:
 PACKAGE_FOLDER = str(Path(__file__).parent) + os.sep
 
 
+Warned = tuple[str, type[Warning]]
+_recorded: ContextVar[list[Warned] | None] = ContextVar("_recorded", default=None)
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[Warned]]:
+    """Collect the arguments of :func:`warn_caller` in this thread instead of warning."""
+    recorded: list[Warned] = []
+    token = _recorded.set(recorded)
+    try:
+        yield recorded
+    finally:
+        _recorded.reset(token)
+
+
 def warn_caller(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn with the caller's line outside ranksieve; ``text`` may contain parameters in backticks."""
+    if (recorded := _recorded.get()) is not None:
+        recorded.append((text, category))
+        return
     warning = category(in_python(text))
     warning.text = text  # type: ignore[attr-defined]  # for the command line
     frame: FrameType | None = sys._getframe(1)

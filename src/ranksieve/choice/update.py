@@ -31,6 +31,7 @@ from ranksieve.metrics.evaluate import evaluate_quietly
 from ranksieve.model.linear import LinearModel, load_model, model_of
 from ranksieve.penalties import L1, SlopedPenalty
 from ranksieve.penalties.base import Slopes
+from ranksieve.prepare.steps import step_name
 from ranksieve.show.fit import PREVIOUS_MODEL, change_parts
 from ranksieve.show.result import Part, Shown
 from ranksieve.solvers import Problem, ProxNewton, Result
@@ -58,9 +59,10 @@ class Changes(Shown):
     """Changes from the previous model to the new one.
 
     ``features`` are in order of descending weight. Weights are per unit of the raw feature if ``raw``, else
-    per unit of the normalised one. ``before`` and ``after`` are the metric of each held-out query: of the
-    previous model, and of the new one fitted without that query. They are empty if the previous model cannot
-    rank these data; ``unmeasured`` is the reason. ``seen``: the previous model was fitted to these queries,
+    per unit of the normalised one; if the models have ``curves``, they are the ranges of the curves.
+    ``before`` and ``after`` are the metric of each held-out query: of the previous model, and of the new one
+    fitted without that query. They are empty if the previous model cannot rank these data; ``unmeasured`` is
+    the reason. ``seen``: the previous model was fitted to these queries,
     so its values are too high.
     """
 
@@ -73,6 +75,7 @@ class Changes(Shown):
     after: FloatArray
     seen: bool
     unmeasured: str = ""
+    curves: bool = False
 
     @property
     def won(self) -> int:
@@ -162,9 +165,7 @@ def find_changes(
     ``held_out`` are the data sets of these queries, in the order of ``validation``.
     """
     raw = not (old.per_query or new.per_query)
-    weights = [
-        dict(zip(m.names, (m.folded() if raw else m).weights.tolist(), strict=True)) for m in (old, new)
-    ]
+    weights = [_weights(model, raw) for model in (old, new)]
     names = sorted({*weights[0], *weights[1]}, key=lambda name: -max(abs(w.get(name, 0.0)) for w in weights))
     before, unmeasured = _values(old, held_out, validation)
     return Changes(
@@ -177,7 +178,15 @@ def find_changes(
         validation.values[chosen][: len(before)],
         seen,
         unmeasured,
+        new.has_curves,
     )
+
+
+def _weights(model: LinearModel, raw: bool) -> dict[str, float]:
+    """Weight of each feature, or the range of its curve."""
+    if model.has_curves:
+        return {name: curve.range for name, curve in model.curves.items()}
+    return dict(zip(model.names, (model.folded() if raw else model).weights.tolist(), strict=True))
 
 
 def _values(model: LinearModel, held_out: Sequence[Dataset], by: Validation) -> tuple[FloatArray, str]:
@@ -236,26 +245,38 @@ def model_digest(model: LinearModel) -> str:
 
 def previous_features(model: LinearModel, task: FamilyTask) -> Previous | None:
     """The features and penalty a fit starts from; None if none of the model's features can be used."""
-    names, budget = set(model.names), task.budget
-    used = np.array([name in names for name in task.names]) & budget.usable
+    names, budget, columns = set(model.names), task.budget, task.budget.columns
+    of_columns = slice(None) if columns is None else columns.feature
+    used = np.array([name in names for name in task.names])[of_columns] & budget.usable
     if not used.any():
         return None
     certificate, penalty = model.certificate, task.penalty
     family = str(certificate.get("family", "")).partition(" ")[0]
     alpha, ridge = certificate.get("alpha"), certificate.get("ridge")
-    if family in L1_FAMILIES and alpha is not None and isinstance(penalty, L1):
+    of_l1 = family in L1_FAMILIES or columns is not None
+    if of_l1 and alpha is not None and isinstance(penalty, L1):
         l1_weights: Mapping[str, Any] = certificate.get("weights", {})
-        weights = np.array([float(l1_weights.get(name, 1.0)) for name in task.names])
+        if columns is not None:
+            l1_weights, family = _weights_of_curves(model, l1_weights), PATH
+        weights = np.array([float(l1_weights.get(name, 1.0)) for name in task.names])[of_columns]
         same_penalty = replace(penalty, alpha=float(alpha), weights=weights)
         return Previous(used, same_penalty, f"{family} {PREVIOUS_SUFFIX}")
     mu = ForwardSearch(task.objective, budget.usable).ridge if ridge is None else float(ridge)
     return Previous(used, task.ridge(mu), f"refitted {PREVIOUS_SUFFIX}")
 
 
+def _weights_of_curves(model: LinearModel, l1_weights: Mapping[str, Any]) -> dict[str, float]:
+    """Mean ℓ1 weight of the steps of each feature: new data have other thresholds."""
+    return {
+        name: float(np.mean([l1_weights.get(step_name(name, t), 1.0) for t in curve.thresholds] or [1.0]))
+        for name, curve in model.curves.items()
+    }
+
+
 def first_families(
     task: FamilyTask, held_out: HeldOut, budget: Budget, previous: Previous
 ) -> tuple[Family, ...] | None:
-    """Three families: the previous features, these and a few more, and a coarse path.
+    """The previous features, a coarse path, and for lines the previous features and a few more.
 
     None if another candidate is significantly better than the previous features.
     """
@@ -275,11 +296,14 @@ def previous_family(task: FamilyTask, previous: Previous) -> Family:
     result, fold_coefs = ProxNewton(task.tol).solve(problem, None), None
     if task.folds is not None:
         fold_coefs = task.folds.minima(result.point, [previous.slopes()] * len(task.folds))
-    return Family(previous.label, [Candidate.of(result, previous.penalty, fold_coefs)])
+    candidate = Candidate.of(result, previous.penalty, fold_coefs)
+    return Family(previous.label, [candidate], columns=task.budget.columns)
 
 
 def extended_family(task: FamilyTask, previous: Previous) -> Family | None:
-    """The previous features and a few more, by forward selection."""
+    """The previous features and a few more, by forward selection; None for curves, which it does not fit."""
+    if task.budget.columns is not None:
+        return None
     n_used, limit = int(np.count_nonzero(previous.used)), task.budget.max_features
     most = n_used + MAX_ADDED_FEATURES if limit is None else min(limit, n_used + MAX_ADDED_FEATURES)
     budget, searches = replace(task.budget, must_have=previous.used), ForwardSearches(task)

@@ -18,8 +18,8 @@ from ranksieve.prepare.missing import check_same_features
 
 N_THRESHOLDS = 32  # most thresholds of a feature, at most MAX_THRESHOLDS
 SPREADING_ROUNDS = 4
-CURVES = "curves"
-SHAPES = ("linear", CURVES)
+LINES, CURVES = "linear", "curves"
+SHAPES = (LINES, CURVES)
 AUTO = "auto"  # curves if they are better
 
 

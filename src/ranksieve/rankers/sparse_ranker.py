@@ -46,16 +46,16 @@ from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.steps import StepMatrix
-from ranksieve.errors import DataError, ParameterError, lookup, warn_caller
+from ranksieve.errors import DataError, ParameterError, lookup, recorded_warnings, warn_caller
 from ranksieve.gpu.matrix import on_device
 from ranksieve.losses import SquaredHinge
 from ranksieve.metrics import Profile, profile_for
-from ranksieve.model.linear import FittedRanker, LinearModel, refuse_curves
+from ranksieve.model.linear import FittedRanker, LinearModel
 from ranksieve.objective import make_objective
 from ranksieve.path import Progress, as_penalty, check_shape, column_limits
 from ranksieve.penalties import ElasticNet, SlopedPenalty
 from ranksieve.prepare import Preparation
-from ranksieve.prepare.steps import AUTO, CURVES, SHAPES
+from ranksieve.prepare.steps import AUTO, CURVES, LINES, SHAPES
 from ranksieve.rankers.base import Attributes, Ranker, Task, ValidData, in_column_order
 from ranksieve.rankers.parameters import (
     BoundedCount,
@@ -258,10 +258,9 @@ class SparseRanker(Ranker):
 
     def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
         previous = options.pop("previous", None)
-        if previous is not None:
-            if self.shape == CURVES:
-                raise ParameterError("previous", previous, "does not support curves; use `shape='linear'`")
-            refuse_curves(previous, "`previous`")
+        if previous is not None and self.shape == (LINES if previous.has_curves else CURVES):
+            kind = "has curves" if previous.has_curves else "is linear"
+            raise ParameterError("shape", self.shape, f"`previous` {kind}; use `shape='auto'`")
         task = super()._task(X, y, qid, **options)
         if previous is None:
             return task
@@ -271,24 +270,43 @@ class SparseRanker(Ranker):
     def _prepare(
         self, source: Dataset, query_weight: FloatArray | None = None
     ) -> tuple[Preparation, Dataset]:
-        if self.shape != CURVES:
+        if self.shape == AUTO:  # its warnings are about lines, which may not be selected
+            with recorded_warnings():
+                return super()._prepare(source, query_weight)
+        if self.shape == LINES:
             return super()._prepare(source, query_weight)
         check_shape(self.shape, self.device, source)
         preparation = Preparation.learn_curves(source, self.normalise, self.missing, query_weight)
         return preparation, preparation.for_learning(source)
 
     def _fit(self, task: Task) -> Attributes:
-        if self.shape != AUTO or not self._curves_possible(task):
+        if self.shape == AUTO and task.previous is not None and task.previous.has_curves:
+            check_shape(CURVES, self.device, task.source)
+            return self._fit_curves(task)
+        if self.shape != AUTO:
+            return self._fit_shape(task)
+        if not self._curves_possible(task):
+            super()._prepare(task.source, task.query_weight)  # warns
             return self._fit_shape(task)
         first, second = _halves(task.progress)
-        line = self._fit_shape(replace(task, progress=first))
+        with recorded_warnings() as of_lines:
+            line = self._fit_shape(replace(task, progress=first))
+        with recorded_warnings() as of_curves:
+            curves = self._fit_curves(replace(task, progress=second))
+        gain = curves["choice_"].chosen_values - line["choice_"].chosen_values
+        better = gain.mean() > standard_error(gain[None])[0]
+        if not better:
+            super()._prepare(task.source, task.query_weight)  # warns
+        for text, category in of_curves if better else of_lines:
+            warn_caller(text, category)
+        return {**(curves if better else line), "curves_gain_": interval(gain)}
+
+    def _fit_curves(self, task: Task) -> Attributes:
+        """Fit curves to a task whose data are not prepared for them."""
         preparation = Preparation.learn_curves(task.source, self.normalise, self.missing, task.query_weight)
         origin = replace(task.origin, preparation=preparation)
         data = preparation.for_learning(task.source)
-        curves = self._fit_shape(replace(task, origin=origin, data=data, progress=second))
-        gain = curves["choice_"].chosen_values - line["choice_"].chosen_values
-        better = gain.mean() > standard_error(gain[None])[0]
-        return {**(origin.attributes | curves if better else line), "curves_gain_": interval(gain)}
+        return origin.attributes | self._fit_shape(replace(task, origin=origin, data=data))
 
     def _curves_possible(self, task: Task) -> bool:
         """Whether "auto" also fits curves: if data and parameters allow them."""
@@ -341,8 +359,11 @@ class SparseRanker(Ranker):
         fitted["changes_"] = None
         if previous is not None:
             names = task.source.feature_names
-            used = np.flatnonzero(fitted["coef_"])
-            model = LinearModel.of(names, used, fitted["coef_"][used], task.preparation)
+            used, steps = np.flatnonzero(fitted["coef_"]), task.preparation.steps
+            if steps is None:
+                model = LinearModel.of(names, used, fitted["coef_"][used], task.preparation)
+            else:
+                model = LinearModel.of_curves(steps, fitted["coef_"])
             fitted["changes_"] = _changes(previous, model, task, choice, n_folds)
         if valid is None and n_folds == 0 and task.origin.has_qid:
             warn_caller(SELECTED_ON_TRAIN)  # without query ids there was another warning
