@@ -113,7 +113,7 @@ quality: $(BENCH_READY)
 quality-short: $(BENCH_READY)
 	OMP_NUM_THREADS=1 $(BENCH)/$(SCRIPTS)/python -m benchmarks.quality --short $(QUALITY)
 
-# Builds sdist and wheel, installs the wheel into a bare environment and runs the README there.
+# Builds sdist and wheel, installs the wheel into a bare environment, checks the metadata and runs the README there.
 dist:
 	rm -rf dist $(BARE)
 	$(PYTHON) -m venv $(BARE)
@@ -122,6 +122,7 @@ dist:
 	rm -rf $(BARE)
 	$(PYTHON) -m venv $(BARE)
 	$(BARE)/$(SCRIPTS)/python $(INSTALL) "$$(ls dist/*.whl)[all]"
+	$(BARE)/$(SCRIPTS)/python -m tests.metadata dist
 	$(BARE)/$(SCRIPTS)/python -m tests.readme
 	@ls -l dist
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 OWN = "ranksieve"
-PERMISSIVE = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT")
+PERMISSIVE = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "PSF-2.0")
 TOOL_LICENCES = ("MPL-2.0",)  # accepted for development tools, which are not redistributed
 BASE = "base"
 USES = {
@@ -24,17 +24,21 @@ USES = {
     "filelock": "file locks",
     "hypothesis": "property-based tests",
     "import-linter": "checking the layers of the package",
+    "ipykernel": "running the notebooks of the documentation",
     "ir-measures": "reference metrics in tests",
     "jinja2": "HTML pages",
     "joblib": "parallel processes",
     "lazy-loader": "lazy imports",
     "lightgbm": "LambdaMART, and models of LightGBM",
+    "matplotlib": "plots",
     "mkdocs": "documentation site",
     "mkdocs-material": "theme of the documentation site",
     "mkdocstrings": "API reference on the documentation site",
     "msgspec": "parsing numbers and JSON",
     "mypy": "type checking",
     "narwhals": "data frames of any library",
+    "nbclient": "running the notebooks of the documentation",
+    "nbformat": "running the notebooks of the documentation",
     "numba": "compiled kernels",
     "numpy": "arrays",
     "onnx": "ONNX export",
@@ -64,9 +68,13 @@ PROJECT_LICENCES = {  # of packages that may not be installed
     "catboost": "Apache-2.0",
     "celer": "BSD-3-Clause",
     "fastrank": "MIT",
+    "ipykernel": "BSD-3-Clause",
+    "matplotlib": "PSF-2.0",
     "mkdocs": "BSD-2-Clause",
     "mkdocs-material": "MIT",
     "mkdocstrings": "ISC",
+    "nbclient": "BSD-3-Clause",
+    "nbformat": "BSD-3-Clause",
     "pysofia": "Apache-2.0",
     "rlscore": "MIT",
     "skglm": "BSD-3-Clause",
@@ -80,6 +88,7 @@ LICENCE_PATTERNS = {  # for packages without an SPDX expression
     r"BSD 2-Clause": "BSD-2-Clause",
     r"BSD": "BSD-3-Clause",
     r"MIT": "MIT",
+    r"Python Software Foundation": "PSF-2.0",
 }
 INTRODUCTION = """# Dependencies and their licences
 

@@ -7,7 +7,7 @@ README.md is generated. In the page of each method, only the parts between ``<!-
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import re
 import shlex
 import sys
@@ -42,6 +42,9 @@ The pages of the methods show the output of `fit` for these data, where five of 
 ```python
 {code}
 ```
+
+```text
+{output}```
 """
 EXAMPLE_CODE = """
 import ranksieve as rs
@@ -55,7 +58,8 @@ print("informative:", [name for name, weight in zip(data.feature_names, data.tru
 
 def methods_page() -> str:
     lines = "".join(_page_line(name, method) for name, method in METHODS.items())
-    return PAGE_INTRODUCTION + lines + EXAMPLE_DATA.format(code=EXAMPLE_CODE)
+    with example_folder() as output:
+        return PAGE_INTRODUCTION + lines + EXAMPLE_DATA.format(code=EXAMPLE_CODE, output=output)
 
 
 def method_page(name: str, text: str) -> str:
@@ -93,12 +97,12 @@ def output_of(command: list[str]) -> str:
 
 
 @contextlib.contextmanager
-def example_folder() -> Iterator[None]:
-    """Change to a temporary folder with the example data."""
+def example_folder() -> Iterator[str]:
+    """Change to a temporary folder with the example data; yields what making them prints."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(EXAMPLE_CODE, {})
-        yield
+        yield printed.getvalue()
 
 
 def _page_line(name: str, method: Method) -> str:

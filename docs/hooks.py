@@ -1,7 +1,8 @@
-"""What the site holds beside docs/: the changelog, how to contribute, and the files that pages link to."""
+"""What the site holds beside docs/: the changelog, how to contribute, files that pages link to, notebooks."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -11,6 +12,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)")
 SHOWN_AS_TEXT = {".py", ".toml", ""}
+NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+SEARCH_WORDS = {  # that readers look for, and the page that answers
+    "budgets.md": ["latency", "cost", "milliseconds"],
+    "python.md": ["plot", "jupyter", "notebook", "summary", "matplotlib"],
+    "exports.md": ["hybrid"],
+}
 
 
 def place_in_site(path: str) -> str:
@@ -74,20 +81,64 @@ def text_of(path: str) -> str:
     return f"# {path}\n\n````python\n{text}````\n" if place.suffix in SHOWN_AS_TEXT else text
 
 
+def notebook_pages() -> dict[str, str]:
+    """The notebooks as pages with their output, by place in the site."""
+    return {
+        f"notebooks/{path.stem}.md": notebook_page(json.loads(path.read_text(encoding="utf-8")), path.name)
+        for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+    }
+
+
+def notebook_page(notebook: dict[str, Any], name: str) -> str:
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+        else:
+            parts += [f"```python\n{source}\n```", *map(_shown, cell["outputs"])]
+    title, *others = parts
+    return "\n\n".join([title, f"This page is [a notebook]({name}).", *others]) + "\n"
+
+
+def _shown(output: dict[str, Any]) -> str:
+    """Output of a cell: the richest form that it has."""
+    if output["output_type"] == "stream":
+        return f"```text\n{''.join(output['text']).rstrip()}\n```"
+    forms = {kind: "".join(text) for kind, text in output["data"].items()}
+    if "image/png" in forms:
+        return f"![](data:image/png;base64,{forms['image/png'].strip()})"
+    if "text/markdown" in forms:
+        return "\n".join(f"> {line}" for line in forms["text/markdown"].splitlines())
+    if "text/html" in forms:
+        return (
+            "<div>" + "\n".join(line for line in forms["text/html"].splitlines() if line.strip()) + "</div>"
+        )
+    return f"```text\n{forms['text/plain']}\n```"
+
+
+def search_headed(place: str, content: str) -> str:
+    """Sources are not part of the search: only pages are."""
+    return f"{NOT_SEARCHED}{content}" if place.startswith("files/") and place.endswith(".md") else content
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Called by mkdocs once it has collected the files of docs/."""
     from mkdocs.structure.files import File
 
-    for place, content in files_beside_docs().items():
-        files.append(File.generated(config, place, content=content))
+    for place, content in {**files_beside_docs(), **notebook_pages()}.items():
+        files.append(File.generated(config, place, content=search_headed(place, content)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Called by mkdocs for every page: links of the pages of docs/ to files outside lead into the site."""
+    """Called by mkdocs for every page: its search words, and links to files outside docs/."""
+    if words := SEARCH_WORDS.get(page.file.src_uri):
+        page.meta["tags"] = words  # which the search ranks first
     if page.file.generated_by is not None:
         return markdown
-    return with_site_links(markdown, f"docs/{page.file.src_uri}")
+    text = with_site_links(markdown, f"docs/{page.file.src_uri}")
+    return re.sub(r"(?<=\]\()((?:[^)#\s]*/)?notebooks/\w+)\.ipynb(?=\))", r"\1.md", text)
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -18,7 +18,7 @@ from papers.studies import study_tables
 from ranksieve._types import FloatArray
 from ranksieve.experiment.tables import baselines_by_data_set
 from ranksieve.report.fit_page import Curves, largest_weights, path_explorer
-from ranksieve.report.page import Column, Styles, metric_text, percent_text
+from ranksieve.report.page import Column, Styles
 from ranksieve.report.results_page import (
     METRIC,
     DataSetContent,
@@ -30,6 +30,7 @@ from ranksieve.report.results_page import (
     styles_of,
     write_content,
 )
+from ranksieve.show.formats import metric_text, percent_text
 
 STABILITY = Column(
     "stability",

@@ -28,16 +28,10 @@ from ranksieve.report.page import (
     layout,
     log_axis,
     method_line,
-    metric_title,
     pack,
 )
-from ranksieve.report.results_page import (
-    MAP_CAPTION,
-    MAP_TITLE,
-    Picture,
-    linear_coefs,
-    map_against_sparsity,
-)
+from ranksieve.report.results_page import MAP_CAPTION, MAP_TITLE, Picture, linear_coefs, map_against_sparsity
+from ranksieve.show.formats import metric_title
 
 Source = TypeVar("Source")
 

@@ -14,9 +14,9 @@ from papers.page import write_page
 
 import ranksieve as rs
 from ranksieve.cli.demo import demo
-from ranksieve.cli.subset import measured_on, subset_data
 from ranksieve.rankers.best_subset import evaluate_sizes
 from ranksieve.report import build_content, write_report
+from ranksieve.report.calls import measured_on, subset_data
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.frontier_page import frontier_page
 from ranksieve.report.subset_page import subset_page

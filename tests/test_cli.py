@@ -22,7 +22,7 @@ from ranksieve.cli import app, output
 from ranksieve.cli.demo import split_queries
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.methods import METHODS
-from ranksieve.report.sentences import choice_sentences, optimality
+from ranksieve.show.sentences import choice_sentences, optimality
 
 COMMANDS = (
     "demo", "methods", "fit", "frontier", "subset", "path", "rank", "evaluate", "compare", "hybrid",

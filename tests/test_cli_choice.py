@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.fit_output import selection_text
-from ranksieve.report.sentences import SELECTION_FREQUENCY, choice_sentences, optimality
+from ranksieve.show.fit import selection_text
+from ranksieve.show.sentences import SELECTION_FREQUENCY, choice_sentences, optimality
 from tests.test_cli import refused, run
 
 QUICK = ("--set", "n_alphas=10", "--profile", "standard", "-o", "m.json")

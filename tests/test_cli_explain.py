@@ -12,13 +12,8 @@ import pytest
 import ranksieve as rs
 from ranksieve.model.linear import LinearModel, Term
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
-from ranksieve.report.explain_page import (
-    ExplainPage,
-    explain_page,
-    model_sentences,
-    pair_sentence,
-    worst_sentence,
-)
+from ranksieve.report.explain_page import ExplainPage, explain_page, model_sentences
+from ranksieve.show.explain import pair_sentence, worst_sentence
 from tests.test_cli import refused, run
 from tests.test_report import text_of
 

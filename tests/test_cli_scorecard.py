@@ -12,7 +12,7 @@ import pytest
 import ranksieve as rs
 from ranksieve.cli.scorecard import read_units
 from ranksieve.model.linear import Term
-from ranksieve.report.sentences import optimality
+from ranksieve.show.sentences import optimality
 from tests.test_cli import process, put, refused, run
 
 DATA = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, docs_per_query=12, random_state=2)

@@ -12,13 +12,8 @@ import ranksieve as rs
 from ranksieve.choice.forward import ForwardSearch
 from ranksieve.cli.subset import as_sizes
 from ranksieve.rankers.best_subset import evaluate_sizes
-from ranksieve.report.subset_page import (
-    FOLD_SETS,
-    screening_sentences,
-    subset_page,
-    subset_sentence,
-    tie_sentences,
-)
+from ranksieve.report.subset_page import subset_page
+from ranksieve.show.sentences import FOLD_SETS, screening_sentences, subset_sentence, tie_sentences
 from tests.test_cli import refused, run
 
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import ranksieve as rs
 from ranksieve.cli import app
 from ranksieve.metrics import PROFILES, Evaluator, Profile, parse, profile_for
+from ranksieve.metrics.evaluate import short_lists
 from ranksieve.metrics.table import METRICS
 from ranksieve.rankers.measures import single_feature
-from ranksieve.report.page import short_lists
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 

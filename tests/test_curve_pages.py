@@ -10,10 +10,12 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.model.linear import Curve, LinearModel, Term
-from ranksieve.report.curve_figures import by_range, curve_pictures, direction, value_texts
-from ranksieve.report.explain_page import level_texts, model_sentences, pair_sentence, value_cells
+from ranksieve.report.curve_figures import curve_pictures
+from ranksieve.report.explain_page import model_sentences
 from ranksieve.report.fit_page import build_content, content_of_model, render
-from ranksieve.report.sentences import optimality
+from ranksieve.show.explain import level_texts, pair_sentence, value_cells
+from ranksieve.show.formats import by_range, direction, value_texts
+from ranksieve.show.sentences import optimality
 from tests.figures import assert_drawable
 from tests.test_cli import refused, run
 from tests.test_curves import curved_data

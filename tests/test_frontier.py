@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
-from ranksieve.rankers.frontier import frontier, pareto_optimal
-from ranksieve.report.frontier_page import frontier_figure, frontier_page, pareto_front
+from ranksieve.rankers.frontier import frontier, pareto_front, pareto_optimal
+from ranksieve.report.frontier_page import frontier_figure, frontier_page
 from tests.conftest import COSTS, QUICK
 from tests.figures import assert_drawable
 from tests.test_report import data_of, text_of

@@ -20,7 +20,7 @@ from papers.pictures import (
 )
 
 from ranksieve.experiment.results import Results
-from ranksieve.report.frontier_page import pareto_front
+from ranksieve.rankers.frontier import pareto_front
 from ranksieve.report.page import MORE_COLOURS, PALETTE, compact, faint, make_styles, pack
 from ranksieve.report.results_page import map_against_sparsity
 from tests.figures import assert_drawable

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranksieve.cli.fit_output import feature_strength
+import ranksieve as rs
 from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
 from ranksieve.rankers import FenchelRank, SparseRanker
-from ranksieve.report import ModelTest, Support, build_content, percent, write_report
+from ranksieve.report import ModelTest, Support, build_content, content_of_model, write_report
+from ranksieve.report.calls import feature_strength
 from ranksieve.report.fit_page import (
     MAX_LINES,
     Planted,
@@ -26,7 +27,8 @@ from ranksieve.report.fit_page import (
     render,
 )
 from ranksieve.report.page import PALETTE, mean_with_interval
-from ranksieve.report.sentences import choice_sentences, optimality
+from ranksieve.show.formats import percent
+from ranksieve.show.sentences import choice_sentences, optimality
 from ranksieve.synthetic import make_ranking
 from tests.conftest import COSTS, QUICK, random_dataset
 from tests.figures import assert_drawable
@@ -311,7 +313,7 @@ def test_the_page_shows_costs_of_features_and_groups(halves):
     train, _ = halves
     ranker = SparseRanker(4, feature_costs=COSTS, **QUICK).fit(train)
     content = build_content(ranker)
-    assert [column.key for column in content.features.columns] == ["weight", "frequency", "cost"]
+    assert [column.key for column in content.features.columns] == ["weight", "in_data", "frequency", "cost"]
     costs = {name: values["cost"] for name, values in content.features.rows}
     assert costs == {**COSTS["features"], **dict.fromkeys(("f6", "f7", "f8"), 3.0)}
     used = {train.feature_names[j] for j in ranker.support_}
@@ -396,3 +398,18 @@ def test_explorer_of_a_forward_selection_shows_the_number_of_features(tmp_path):
     assert "with ridge" in text
     assert "α" not in text
     assert 'aria-label="number of features"' in page
+
+
+def test_the_page_has_weights_per_unit_of_the_data_beside_scaled_ones():
+    data = rs.make_ranking(n_queries=20, n_features=4, n_informative=2, random_state=0)
+    raw = rs.Dataset(data.X * 100.0, data.y, data.qid)
+    ranker = rs.RankSVM(normalise="z").fit(raw)
+    folded = dict(zip(ranker.to_model().names, ranker.to_model().folded().weights, strict=True))
+    for content in (build_content(ranker), content_of_model(ranker.to_model(), title="")):
+        assert [column.title for column in content.features.columns] == ["scaled weight", "weight"]
+        assert {name: values["in_data"] for name, values in content.features.rows} == folded
+        assert content.weight == "scaled weight"
+    plain = build_content(rs.RankSVM(normalise="none").fit(data))
+    assert [column.title for column in plain.features.columns] == ["weight"]
+    within = build_content(rs.RankSVM(normalise="query_z").fit(raw))
+    assert [column.title for column in within.features.columns] == ["scaled weight"]

@@ -7,19 +7,16 @@ import pytest
 from scipy import stats
 
 from ranksieve.errors import short_list
-from ranksieve.report import certificate, percent
-from ranksieve.report.page import (
-    MAX_ROWS,
-    Column,
-    difference,
-    feature_table,
+from ranksieve.report.page import MAX_ROWS, Column, difference, feature_table, significance_answer
+from ranksieve.show.formats import (
+    certificate,
     join_names,
     p_value,
+    percent,
     percent_text,
     plural,
     share_text,
     signed,
-    significance_answer,
     weight_text,
 )
 

@@ -15,7 +15,6 @@ from ranksieve.cli import app
 from ranksieve.experiment.results import Results
 from ranksieve.experiment.tables import accuracy_table
 from ranksieve.metrics.significance import compare
-from ranksieve.report.page import signed
 from ranksieve.report.results_page import (
     build_results_content,
     certificate_table,
@@ -27,6 +26,7 @@ from ranksieve.report.results_page import (
     provenance_table,
     write_results_page,
 )
+from ranksieve.show.formats import signed
 from tests.figures import assert_drawable
 from tests.refusals import refused_parameter
 from tests.test_report import Links, data_of, text_of, without_scripts

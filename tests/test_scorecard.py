@@ -21,7 +21,7 @@ from ranksieve.objective import make_objective
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.report import content_of_model
 from ranksieve.report.fit_page import render
-from ranksieve.report.sentences import optimality
+from ranksieve.show.sentences import optimality
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, sqrt_weights
 from tests.refusals import refused_as, refused_data

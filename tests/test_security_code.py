@@ -49,7 +49,20 @@ PERMITTED = {
         "importlib": "optional packages, by fixed names",
         "import_module": "the same",
     },
+    "methods.py": {
+        "importlib": "the class that the user names as --method package.module:Class; never from a file",
+        "import_module": "the same",
+    },
     "report/page.py": {"importlib": "whether jinja2 is installed"},
+    "report/drawing.py": {"importlib": "whether matplotlib is installed; the scripts of the pages"},
+    "show/result.py": {
+        "importlib": "optional packages of data frames, by fixed names",
+        "import_module": "the same",
+    },
+    "show/upwards.py": {
+        "importlib": "functions of the room report, by fixed names",
+        "import_module": "the same",
+    },
     "baselines/wrappers.py": {"joblib": "processes"},
 }
 

@@ -13,12 +13,13 @@ from papers.bench import bench, load_results
 from papers.page import write_page
 
 import ranksieve as rs
-from ranksieve.cli.subset import measured_on, subset_data
 from ranksieve.io.folds import Fold
 from ranksieve.rankers.best_subset import evaluate_sizes
+from ranksieve.rankers.frontier import frontier_steps
 from ranksieve.report import build_content, write_report
+from ranksieve.report.calls import measured_on, subset_data
 from ranksieve.report.explain_page import ExplainPage, explain_page
-from ranksieve.report.frontier_page import frontier_page, frontier_steps
+from ranksieve.report.frontier_page import frontier_page
 from ranksieve.report.inspect_page import inspect_page, remarks
 from ranksieve.report.page import digest
 from ranksieve.report.subset_page import subset_page

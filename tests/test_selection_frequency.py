@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import ranksieve as rs
-from ranksieve.cli.fit_output import feature_strength
 from ranksieve.metrics import PROFILES
 from ranksieve.rankers.measures import single_feature
+from ranksieve.report.calls import feature_strength
 from tests.pairs import sqrt_query_weight
 from tests.refusals import refused_data, refused_parameter
 

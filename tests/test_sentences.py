@@ -11,7 +11,7 @@ import ranksieve as rs
 from ranksieve.choice.decide import Confidence
 from ranksieve.data.budget import Budget
 from ranksieve.metrics import PROFILES
-from ranksieve.report.sentences import choice_sentences, family_title, optimality
+from ranksieve.show.sentences import choice_sentences, family_title, optimality
 from tests.conftest import random_dataset
 
 CONFIDENCE = {

@@ -35,7 +35,8 @@ def hooks():
 def test_every_page_is_in_the_navigation_exactly_once():
     written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
     listed = list(pages_of(SITE["nav"]))
-    assert sorted(listed) == sorted(written | {"contributing.md", "changelog.md"})
+    notebooks = {f"notebooks/{path.stem}.md" for path in (DOCS / "notebooks").glob("*.ipynb")}
+    assert sorted(listed) == sorted(written | notebooks | {"contributing.md", "changelog.md"})
 
 
 def test_every_method_has_a_page():
@@ -71,6 +72,11 @@ def test_every_link_is_valid(hooks):
         )
         for page in DOCS.rglob("*.md")
     } | {file: text for file, text in other_files.items() if file.endswith(".md") and ".py" not in file}
+    for file, text in hooks.notebook_pages().items():
+        texts[file] = re.sub(
+            r"^(<div>|!\[\]).*?(?=\n\n)", "", text, flags=re.S | re.M
+        )  # without pictures and HTML
+    inside |= set(hooks.notebook_pages())
     for file, text in texts.items():
         prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
         for link in hooks.LINK.findall(prose):
@@ -92,3 +98,42 @@ def test_warnings_fail_the_build():
     build = re.search(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert build is not None
     assert build[0].split() == ["mkdocs", "build", "--strict"]
+
+
+def test_readers_find_the_page_by_the_words_they_use(hooks):
+    page_of = {word: page for page, words in hooks.SEARCH_WORDS.items() for word in words}
+    assert {word: page_of[word] for word in ("latency", "plot", "jupyter", "hybrid")} == {
+        "latency": "budgets.md", "plot": "python.md", "jupyter": "python.md", "hybrid": "exports.md",
+    }  # fmt: skip
+    for word, page in page_of.items():
+        if word not in ("latency", "summary"):  # in other words there
+            assert word in (DOCS / page).read_text(encoding="utf-8").lower(), word
+
+    class Page:
+        def __init__(self, name):
+            self.meta, self.file = {}, type("File", (), {"generated_by": None, "src_uri": name})
+
+    page = Page("budgets.md")
+    hooks.on_page_markdown("text", page)
+    assert "latency" in page.meta["tags"]
+    other = Page("faq.md")
+    hooks.on_page_markdown("text", other)
+    assert other.meta == {}
+
+
+def test_sources_are_not_searched(hooks):
+    files = hooks.files_beside_docs()
+    sources = [place for place in files if place.startswith("files/") and place.endswith(".md")]
+    assert any(place.startswith("files/benchmarks/") for place in sources)
+    for place in sources:
+        meta = yaml.safe_load(hooks.search_headed(place, files[place]).split("---")[1])
+        assert meta == {"search": {"exclude": True}}, place
+    assert hooks.search_headed("notebooks/researcher.md", "# A") == "# A"
+
+
+def test_notebooks_are_pages_with_their_output(hooks):
+    for place, text in hooks.notebook_pages().items():
+        assert text.startswith("# "), place
+        assert "data:image/png;base64," in text, place
+        assert "```python\n" in text, place
+    assert "Held-out NDCG@10" in hooks.notebook_pages()["notebooks/search_engineer.md"]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import ranksieve as rs
 from ranksieve.cli import app
-from ranksieve.report.fit_page import change_sentences
+from ranksieve.show.sentences import change_sentences
 from tests.refusals import refused_parameter
 
 ALL = rs.make_ranking(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,10 @@ from ranksieve.model.linear import FittedRanker, LinearModel, as_linear_model, l
 from ranksieve.objective import make_objective
 from ranksieve.penalties import Ridge
 from ranksieve.prepare import NOT_NORMALISED
+from ranksieve.show.explain import drop_name, drop_parts, pair_parts, query_parts, worst_sentence
+from ranksieve.show.formats import metric_title, plural
+from ranksieve.show.result import Part, Shown
+from ranksieve.show.upwards import Drawn
 from ranksieve.solvers import Problem, ProxNewton
 
 
@@ -86,8 +90,8 @@ class FeatureContribution:
     next_b: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class PairExplanation:
+@dataclass(frozen=True, repr=False)
+class PairExplanation(Drawn, Shown):
     """score_a − score_b = Σ_j w_j (x_aj − x_bj), with the largest contributions first.
 
     ``difference`` is the correctly rounded sum (math.fsum) of the contributions c_j, each of which is rounded
@@ -112,13 +116,26 @@ class PairExplanation:
     scaled: bool = False
     curves: bool = False
 
+    def _line(self) -> str:
+        relation = "above" if self.difference > 0 else "below" if self.difference < 0 else "level with"
+        return f"query {self.query}: {self.a} ranks {relation} {self.b} by {abs(self.difference):.4g}"
+
+    def shown(self) -> Sequence[Part]:
+        """Why one document ranks above the other, and the contribution of each feature."""
+        return pair_parts(self)
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """One row per feature."""
+        names = ("feature", "weight", "value_a", "value_b", "contribution", "logged_a", "logged_b")
+        return {name: [getattr(part, name) for part in self.parts] for name in names}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
 
 
-@dataclass(frozen=True, eq=False)
-class QueryExplanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class QueryExplanation(Drawn, Shown):
     """The documents of a query by descending score, with the contribution of each feature in use.
 
     ``contributions`` (documents × features) is w_j·x_j, with x_j in ``values``, filled and normalised, or the
@@ -155,6 +172,20 @@ class QueryExplanation:
     def ranks(self) -> IntArray:
         """1, 2, …; documents with equal scores keep the order of the data."""
         return np.arange(1, len(self.rows) + 1)
+
+    def _line(self) -> str:
+        documents = plural(len(self.rows), "document")
+        return f"query {self.query}: {documents}, {plural(len(self.features), 'feature')}"
+
+    def shown(self) -> Sequence[Part]:
+        """Contributions of the features that vary most, then the values."""
+        return query_parts(self)
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """One row per document, with the contribution of each feature."""
+        facts = {"rank": self.ranks, "document": self.documents, "label": self.labels, "score": self.scores}
+        added = {f"contribution of {name}": self.contributions[:, j] for j, name in enumerate(self.features)}
+        return {name: np.asarray(values).tolist() for name, values in {**facts, **added}.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; a missing value is None."""
@@ -269,6 +300,22 @@ class FeatureImportance:
     group: bool = False
 
 
+class Importances(Shown, tuple[FeatureImportance, ...]):
+    """The loss in each metric without each feature: a tuple that prints itself."""
+
+    def _line(self) -> str:
+        rows = (f"{drop_name(one)} {one.loss:+.4f} {metric_title(one.metric)}" for one in self[:3])
+        return f"{plural(len(self), 'drop')}: {', '.join(rows)}"
+
+    def shown(self) -> Sequence[Part]:
+        """One table per metric."""
+        return drop_parts(self)
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """All fields."""
+        return {one.name: [getattr(row, one.name) for row in self] for one in fields(FeatureImportance)}
+
+
 class _Drop(NamedTuple):
     """Columns of the model to drop, and the saved cost."""
 
@@ -288,7 +335,7 @@ def feature_importance(
     profile: str | Profile | None = None,
     n_permutations: int = 10_000,
     random_state: int = 0,
-) -> tuple[FeatureImportance, ...]:
+) -> Importances:
     """Loss in each metric, and saved cost, if each feature of the model is dropped.
 
     With costs, there is also a row for each group of features that is paid once, if the model uses one of
@@ -326,7 +373,7 @@ def feature_importance(
             row = (drop.name, metric, value, mean, value - mean, *p_values[drop.columns], drop.saved)
             rows.append(FeatureImportance(*row, dropped, drop.group))
         all_rows += sorted(rows, key=lambda row: -row.loss)
-    return tuple(all_rows)
+    return Importances(all_rows)
 
 
 def _drops(
@@ -399,6 +446,23 @@ class WorstQuery:
         return {**asdict(self), "why": self.why}
 
 
+class WorstQueries(Shown, tuple[WorstQuery, ...]):
+    """The queries with the lowest metric: a tuple that prints itself."""
+
+    def _line(self) -> str:
+        rows = (f"{one.query} {one.value:.4f}" for one in self[:5])
+        metric = f" by {metric_title(self[0].metric)}" if self else ""
+        return f"{plural(len(self), 'query', 'queries')}{metric}: {', '.join(rows)}"
+
+    def shown(self) -> Sequence[Part]:
+        """One sentence per query."""
+        return [worst_sentence(one) for one in self]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """All fields."""
+        return {one.name: [getattr(row, one.name) for row in self] for one in fields(WorstQuery)}
+
+
 def worst_queries(
     scores: Any,
     data: Dataset,
@@ -406,7 +470,7 @@ def worst_queries(
     n: int = 10,
     *,
     profile: str | Profile | None = None,
-) -> tuple[WorstQuery, ...]:
+) -> WorstQueries:
     """The ``n`` queries with the lowest metric, lowest first.
 
     Ties are broken by the rank of the first relevant document, lowest-ranked first. Queries without a
@@ -431,4 +495,4 @@ def worst_queries(
         )
         query = (plain_id(data.queries.ids[number]), names.query_text(number), metric_name, value)
         result.append(WorstQuery(*query, len(ranked), n_relevant, 1 - minus_index, *best, *first))
-    return tuple(result)
+    return WorstQueries(result)

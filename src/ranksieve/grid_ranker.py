@@ -22,7 +22,7 @@ from ranksieve.data.dataset import Dataset, QueryWeight
 from ranksieve.data.describe import varying_columns
 from ranksieve.data.features import column_blocks
 from ranksieve.errors import ParameterError, lookup, warn_caller
-from ranksieve.methods import METHODS, Method, find_method, limit_sizes, thin_grid
+from ranksieve.methods import METHODS, Method, as_method, limit_sizes, thin_grid
 from ranksieve.metrics import Profile, parse, profile_for
 from ranksieve.model.linear import LinearModel
 from ranksieve.path import Progress
@@ -49,8 +49,10 @@ class GridRanker(Ranker):
 
     Parameters
     ----------
-    method : str or Method
-        A name in METHODS, or a Method. SparseRanker has its own budget and is not supported.
+    method : str, Method, class or object
+        A name in METHODS, ``package.module:Class``, a Method, or a class or object of your own with ``fit``,
+        ``predict`` and, after the fit, ``coef_``; a class may have a ``grid``, a list of parameters to try.
+        SparseRanker has its own budget and is not supported.
     max_features : int, optional
         Maximum number of features.
     metric : str
@@ -115,7 +117,8 @@ class GridRanker(Ranker):
         valid: ValidData = None,
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
-        progress: Progress | None = None,
+        progress: bool | Progress | None = None,
+        **others: Any,
     ) -> Self:
         """Fit the candidates and select one on ``valid``, or by cross-validation over queries.
 
@@ -132,12 +135,15 @@ class GridRanker(Ranker):
         document_weight : array, optional
             One weight per row, unless X is a Dataset. A document of weight 2 counts as two copies, one of
             weight 0 is ignored.
-        progress : callable, optional
-            Called with (fits done, total).
+        progress : bool or callable, optional
+            True: show the progress; a function is called with (fits done, total).
+        **others
+            ``group``, the number of rows of each query as in LightGBM and XGBoost, in place of ``qid``;
+            ``verbose`` is the same as ``progress``.
         """
         return self._learn(
             X, y, qid, query_weight=query_weight, document_weight=document_weight, valid=valid,
-            progress=progress,
+            progress=progress, **others,
         )  # fmt: skip
 
     def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
@@ -187,9 +193,7 @@ class GridRanker(Ranker):
         return ("linear", "scale", "budget", "document_weight")  # the last only if the method has it
 
     def _method(self) -> Method:
-        method = find_method(self.method.lower()) if isinstance(self.method, str) else self.method
-        if not isinstance(method, Method):
-            raise ParameterError("method", method, "must be the name of a method or a Method")
+        method = as_method(self.method)
         if not method.linear:
             raise ParameterError("method", self.method, "is not linear; budgets need a linear method")
         if method.can("valid"):
@@ -257,7 +261,7 @@ class GridRanker(Ranker):
 
     def to_model(self) -> LinearModel:
         """The selected ranker as a model that can be saved, exported and explained."""
-        model: LinearModel = replace(super().to_model(), method=type(self.ranker_).__name__)
+        model: LinearModel = replace(super().to_model(), method=self.ranker_._model_name)
         return model
 
     def _stated_parameters(self) -> dict[str, Any]:
@@ -350,6 +354,9 @@ class GridSearch:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             ranker.fit(train, **query_weight_argument(ranker, query_weight))
+        if not ranker.can("linear"):
+            reason = f"{self.method.title} has no `coef_` with one weight per feature, which budgets need"
+            raise ParameterError("method", self.method.title, reason)
         coef = np.zeros(data.n_features)
         coef[columns] = ranker.coef_
         texts = [(one.category, getattr(one.message, "text", str(one.message))) for one in caught]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import FloatArray, IntArray, PathLike
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import dense_columns
 from ranksieve.data.matrix import dense_rows
@@ -18,7 +20,11 @@ from ranksieve.data.queries import Queries, query_ranges
 from ranksieve.errors import DataError
 from ranksieve.metrics import Evaluator, parse
 from ranksieve.metrics.profiles import Profile
+from ranksieve.show.formats import plural
+from ranksieve.show.result import Part, Shown, Table
+from ranksieve.show.upwards import report_function
 
+ARROWS = {1: "", -1: " down", 0: ""}
 QUANTILES = (0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0)
 HISTOGRAM_BINS = 24
 PRODUCT_ROWS = 2**14  # rows per matrix product
@@ -26,8 +32,8 @@ MAX_LENGTH_RANGES = 12
 MAX_CORRELATED_FEATURES = 2000  # with more, features are not compared
 
 
-@dataclass(frozen=True)
-class FeatureStatistics:
+@dataclass(frozen=True, repr=False)
+class FeatureStatistics(ShortRepr):
     """Statistics of a feature.
 
     ``missing`` and ``zeros`` are shares of all rows. Quantiles are of the finite values, None if there are
@@ -64,8 +70,8 @@ class NearDuplicates:
     correlation: float
 
 
-@dataclass(frozen=True)
-class Inspection:
+@dataclass(frozen=True, repr=False)
+class Inspection(Shown):
     """Statistics of all features, groups of near-duplicates, and the metric.
 
     ``chance`` and ``ideal`` are the metric of a random and of the best possible ranking; None if the metric
@@ -81,9 +87,57 @@ class Inspection:
     chance: float | None
     ideal: float | None
 
+    def _line(self) -> str:
+        best = max(self.features, key=lambda one: one.metric)
+        title = self.metric.upper()
+        return f"{plural(len(self.features), 'feature')}; best alone: {best.name}, {title} {best.metric:.4f}"
+
+    def shown(self, top: int | None = None) -> Sequence[Part]:
+        """One row per feature, sorted by the metric of ranking by it alone."""
+        ranked = sorted(self.features, key=lambda one: -one.metric)
+        rows = [
+            (
+                one.name,
+                f"{one.metric:.4f}{ARROWS[one.direction]}" if one.direction else "–",
+                *(_number(value) for value in (one.minimum, one.median, one.maximum, one.deviation)),
+                f"{100 * one.missing:.3g} %",
+                f"{100 * one.zeros:.3g} %",
+            )
+            for one in ranked[:top]
+        ]
+        title, n_more = self.metric.upper(), len(ranked) - len(rows)
+        more = f" The other {n_more} features are not shown." if n_more else ""
+        values = reference_values({"chance": self.chance, "ideal": self.ideal})
+        heads = ["feature", title, "min", "median", "max", "deviation", "missing", "zeros"]
+        return [
+            Table(heads, rows),
+            f"{title}: ranking by the feature alone, in the better direction; {self.profile} profile"
+            f"{values}. Deviation: within queries.{more}",
+        ]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """One row per feature, without the histograms."""
+        names = [one.name for one in fields(FeatureStatistics) if not one.name.startswith("histogram")]
+        return {name: [getattr(one, name) for one in self.features] for name in names}
+
+    def report(self, path: PathLike, data: Dataset) -> None:
+        """Write the page that ``ranksieve inspect --report`` writes; ``data`` are those inspected."""
+        report_function("calls.report_inspection")(self, path, data)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
+
+
+def reference_values(content: Mapping[str, Any]) -> str:
+    """The metric of a random and of the ideal ranking, to end a sentence with."""
+    if content["chance"] is None:
+        return ", but it cannot be computed for these labels"
+    return f"; random ranking {content['chance']:.4f}, ideal ranking {content['ideal']:.4f}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
 
 
 def inspect_features(

@@ -6,15 +6,18 @@ The command line, the experiments and the documentation use this table. To add a
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksieve import baselines, rankers
-from ranksieve.errors import lookup
+from ranksieve.errors import ParameterError, lookup
 
 if TYPE_CHECKING:
     from ranksieve.rankers import Ranker
@@ -108,6 +111,95 @@ def find_method(name: str) -> Method:
     """Find a method by its name in METHODS or by an alias."""
     aliases = {alias: method for method in METHODS.values() for alias in method.aliases}
     return lookup({**METHODS, **aliases} if name in aliases else METHODS, name, "method", METHOD_HINTS)
+
+
+@dataclass(frozen=True)
+class OwnMethod(Method):
+    """A class or object with ``fit`` and ``predict``, from outside the package.
+
+    ``estimator`` is the class or object; its attribute ``grid``, if any, is the grid.
+    """
+
+    estimator: Any = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of its constructor and their values, the preparation, and where the class is."""
+        from ranksieve.rankers.own import parameters_of
+
+        kind = self.estimator if isinstance(self.estimator, type) else type(self.estimator)
+        prepared = {name: self.make().get_params(deep=False)[name] for name in PREPARATION}
+        own = {name: plain_value(value) for name, value in parameters_of(self.estimator).items()}
+        return {**own, **prepared, "class": f"{kind.__module__}:{kind.__qualname__}"}
+
+
+PREPARATION = ("normalise", "missing")
+
+
+def plain_value(value: Any) -> Any:
+    """A value for files: as it is if JSON has it, else its ``repr``."""
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+def as_method(method: Any, parameter: str = "method") -> Method:
+    """A Method from its name, ``package.module:Class``, or a class or object with ``fit`` and ``predict``."""
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, str):
+        return (
+            as_method(import_object(method, parameter), parameter)
+            if ":" in method
+            else find_method(method.lower())
+        )
+    if not all(callable(getattr(method, name, None)) for name in ("fit", "predict")):
+        reason = (
+            "must be the name of a method, package.module:Class, a Method, or a class or object with "
+            "`fit` and `predict`"
+        )
+        raise ParameterError(parameter, method, reason)
+    name = method.__name__ if isinstance(method, type) else type(method).__name__
+    grid: Any = getattr(method, "grid", ({},))
+    source = "own class" if isinstance(method, type) else "own object"
+    if isinstance(method, type) and issubclass(method, rankers.Ranker):
+        return Method(name, source, make=method, grid=grid, n_seeds=1, rounds="")
+    if isinstance(method, rankers.Ranker):
+        make: Callable[..., Any] = partial(_copy_with, method)
+        return Method(name, source, make=make, grid=grid, n_seeds=1, rounds="")
+    return OwnMethod(
+        name, source, make=partial(_own_ranker, method), grid=grid, n_seeds=1, rounds="", estimator=method
+    )
+
+
+def _copy_with(ranker: Ranker, **parameters: Any) -> Ranker:
+    from sklearn.base import clone
+
+    copy: Ranker = clone(ranker).set_params(**parameters)
+    return copy
+
+
+def _own_ranker(estimator: Any, **parameters: Any) -> Ranker:
+    from ranksieve.rankers.own import OwnRanker, with_parameters
+
+    prepared = {name: parameters.pop(name) for name in PREPARATION if name in parameters}
+    return OwnRanker(with_parameters(estimator, parameters), **prepared)
+
+
+def import_object(path: str, parameter: str) -> Any:
+    """The object of ``package.module:Class``; modules in the current folder are found too."""
+    module, _, name = path.partition(":")
+    folder = os.getcwd()
+    try:
+        sys.path.insert(0, folder)
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ParameterError(
+            parameter, path, f"cannot be imported ({error}); write package.module:Class"
+        ) from None
+    finally:
+        sys.path.remove(folder)
+    return found
 
 
 def ranker_classes() -> dict[str, type[Ranker]]:

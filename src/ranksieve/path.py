@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ranksieve.data.dataset import Dataset, QueryWeight, drop_zero_weight, query
 from ranksieve.data.feature_matrix import PassCounter
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.steps import StepColumns, features_in_use
-from ranksieve.errors import DataError, ParameterError
+from ranksieve.errors import DataError, ParameterError, short_list
 from ranksieve.gpu import check_device
 from ranksieve.gpu.matrix import DeviceMatrix, on_device
 from ranksieve.losses import Loss
@@ -25,15 +25,19 @@ from ranksieve.penalties import L1, PENALTIES, SlopedPenalty
 from ranksieve.prepare import NO_PREPARATION, Preparation
 from ranksieve.prepare.missing import RANKER_POLICIES, check_policy
 from ranksieve.prepare.steps import CURVES, SHAPES
+from ranksieve.show.formats import certificate, plural
+from ranksieve.show.result import Part, Shown, Table
+from ranksieve.show.upwards import Drawn
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.solvers.base import warn_not_converged
 
 Progress = Callable[[int, int], None]
 """Called after each point with (points done, number of points)."""
+MAX_SHOWN_POINTS = 10
 
 
-@dataclass(frozen=True, eq=False)
-class SparsePath:
+@dataclass(frozen=True, eq=False, repr=False)
+class SparsePath(Drawn, Shown):
     """Rankers by descending regularisation: row k of ``coefs`` minimises f + α_k·penalty up to ``gaps[k]``.
 
     The weights are for the features ``feature_names`` after ``preparation.apply``. For curves these are the
@@ -81,6 +85,34 @@ class SparsePath:
         }
         joined["seconds"][len(self) :] += self.seconds[-1]
         return replace(self, **joined)
+
+    def _line(self) -> str:
+        used = self.n_nonzero
+        return (
+            f"{plural(len(self), 'point')}, α {self.alphas[0]:.3g} to {self.alphas[-1]:.3g}, {used[0]} to "
+            f"{plural(int(used[-1]), 'feature')}, all {certificate(float(self.relative_gaps.max()))}"
+        )
+
+    def shown(self) -> Sequence[Part]:
+        """About ten points, each with the features that are new since the previous row."""
+        seen, rows = np.zeros(self.coefs.shape[1], dtype=bool), []
+        for k in np.unique(np.linspace(0, len(self) - 1, MAX_SHOWN_POINTS).round().astype(int)):
+            used = (self.coefs[: k + 1] != 0).any(axis=0)
+            new_features = [self.feature_names[j] for j in np.flatnonzero(used & ~seen)]
+            seen = used
+            gap, objective = f"{self.relative_gaps[k]:.1e}", f"{self.objectives[k]:.6g}"
+            rows.append(
+                (float(self.alphas[k]), int(self.n_nonzero[k]), objective, gap, short_list(new_features, 6))
+            )
+        proof = f"All {len(self)} points are {certificate(float(self.relative_gaps.max()))}."
+        passes = [] if self.passes is None else [f"The data stayed on disk: {self.passes}."]
+        heads = ["alpha", "features", "objective", "relative gap", "new features"]
+        return [Table(heads, rows), proof, *passes]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """The points of the path, without their weights."""
+        names = ("alphas", "n_nonzero", "objectives", "relative_gaps", "n_iter", "converged")
+        return {name: getattr(self, name).tolist() for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

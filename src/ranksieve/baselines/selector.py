@@ -69,9 +69,10 @@ class FeatureSelector(SelectorMixin, Ranker):  # type: ignore[misc]
         *,
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
+        **others: Any,
     ) -> Self:
         """Select features and fit the base on them; arguments as in :meth:`ranksieve.RankSVM.fit`."""
-        return self._learn(X, y, qid, query_weight=query_weight, document_weight=document_weight)
+        return self._learn(X, y, qid, query_weight=query_weight, document_weight=document_weight, **others)
 
     def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:
         if self.missing == INDICATOR:

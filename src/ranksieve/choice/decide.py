@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,15 +10,21 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.choice.families import Candidate, Family
 from ranksieve.choice.held_out import Z_95, Validation, standard_error, tied
 from ranksieve.data.budget import Budget
 from ranksieve.data.steps import features_in_use
 from ranksieve.errors import warn_caller
+from ranksieve.show.formats import metric_title, percent_text, plural
+from ranksieve.show.result import Part, Shown, Table
+from ranksieve.show.sentences import family_title
+from ranksieve.show.upwards import Drawn
 
 ChoiceRule = Callable[[FloatArray, AnyArray], int]
 """Function of held-out values (models × queries) and model sizes that returns the preferred model."""
 BOOTSTRAP_SAMPLES = 200  # of the held-out queries
+MAX_SHOWN_FEATURES = 20
 
 
 def best(values: FloatArray, sizes: AnyArray) -> int:
@@ -40,8 +46,8 @@ def _highest(mean: FloatArray, sizes: AnyArray) -> int:
     return int(np.lexsort((sizes, -mean))[0])
 
 
-@dataclass(frozen=True, eq=False)
-class Confidence:
+@dataclass(frozen=True, eq=False, repr=False)
+class Confidence(ShortRepr):
     """Confidence of a choice.
 
     Attributes
@@ -87,8 +93,8 @@ class Confidence:
         return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Drawn, Shown):
     """The chosen candidate and all candidates.
 
     Attributes
@@ -159,6 +165,51 @@ class Choice:
     def allowed(self) -> BoolArray:
         """Mask of the candidates that may be chosen."""
         return allowed(self.families, self.budget)
+
+    def _line(self) -> str:
+        mean, low, high = interval(self.validation.values[self.index])
+        size = plural(int(self.family.n_nonzero[self.index]), "feature")
+        return (
+            f"{size} ({family_title(self.family.label)}) of {plural(self.n_candidates, 'candidate')}; "
+            f"held-out {metric_title(self.validation.metric)} {mean:.4f} (95 % CI {low:.4f} to {high:.4f})"
+        )
+
+    def shown(self) -> Sequence[Part]:
+        """The best candidate of each family, and the chosen one."""
+        rows = [
+            (
+                family_title(family.label),
+                len(family),
+                f"{family.n_nonzero.min()} to {family.n_nonzero.max()}",
+                int(family.n_nonzero[k]),
+                f"{validation_of(family).mean[k]:.4f}",
+                "chosen" if family is self.family else "",
+            )
+            for family in self.families
+            for k in [self.index if family is self.family else int(np.argmax(validation_of(family).mean))]
+        ]
+        confidence, names = self.confidence, self.feature_names
+        metric = metric_title(self.validation.metric)
+        heads = ["family", "candidates", "features", "best or chosen", f"held-out {metric}", ""]
+        used = [(names[j], float(share)) for j, share in enumerate(confidence.frequency) if share > 0]
+        used.sort(key=lambda one: -one[1])
+        often = [(name, percent_text(share)) for name, share in used[:MAX_SHOWN_FEATURES]]
+        parts: list[Part] = [f"{self._line()}.", Table(heads, rows)]
+        return [*parts, Table(["feature", "selected"], often)] if often else parts
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """All candidates with their held-out metric."""
+        labels = [family.label for family in self.families for _ in family.candidates]
+        parts = [validation_of(family) for family in self.families]
+        return {
+            "family": labels,
+            "strength": np.concatenate([family.strengths for family in self.families]).tolist(),
+            "features": np.concatenate([family.n_nonzero for family in self.families]).tolist(),
+            "mean": np.concatenate([part.mean for part in parts]).tolist(),
+            "standard_error": np.concatenate([part.standard_error for part in parts]).tolist(),
+            "within_budget": self.allowed.tolist(),
+            "chosen": [row == self.row for row in range(self.n_candidates)],
+        }
 
     def locate(self, row: int) -> tuple[Family, int]:
         """(family of a candidate, its index in the family)."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.choice.folds import Folds
 from ranksieve.choice.forward import LEAST_DEPTH, MAX_ITER, ForwardSearch, SetQuadratic, fit_set
 from ranksieve.choice.held_out import HeldOut, Validation
@@ -34,8 +35,8 @@ SIZE_WINDOW = 3  # sizes of a forward selection over which held-out values are a
 MAX_FORWARD_FEATURES = LEAST_DEPTH - SIZE_WINDOW // 2
 
 
-@dataclass(frozen=True, eq=False)
-class Candidate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Candidate(ShortRepr):
     """A model fitted to the training data: weights, penalty, objective and duality gap.
 
     ``fold_coefs`` (folds × features) are the weights without each fold, None without folds; ``subset`` is the
@@ -62,8 +63,8 @@ class Candidate:
         return float(getattr(self.penalty, "alpha", np.nan))
 
 
-@dataclass(frozen=True, eq=False)
-class Family:
+@dataclass(frozen=True, eq=False, repr=False)
+class Family(ShortRepr):
     """Candidates of one kind, by descending strength or by ascending number of features.
 
     Held-out values are averaged over ``window`` neighbouring points, or over those that ``neighbour_mask``

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_rows
 from ranksieve.data.parts import make_parts, map_queries
@@ -28,8 +29,8 @@ Score = Callable[[FloatArray, Dataset], FloatArray]
 """Function of weights (models × features) and data that returns scores (documents × models)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Validation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Validation(ShortRepr):
     """Held-out metric of each model of a family: ``values`` (points × queries that have a value).
 
     The values are noisy, and neighbouring models are nearly the same, so the choice uses the mean over

@@ -32,6 +32,8 @@ from ranksieve.model.linear import LinearModel, load_model, model_of
 from ranksieve.penalties import L1, SlopedPenalty
 from ranksieve.penalties.base import Slopes
 from ranksieve.prepare.steps import step_name
+from ranksieve.show.fit import PREVIOUS_MODEL, change_parts
+from ranksieve.show.result import Part, Shown
 from ranksieve.solvers import Problem, ProxNewton, Result
 
 METRIC_ROUNDING = 1e-9  # of a metric that is a mean over tied rankings and repeats of cross-validation
@@ -52,8 +54,8 @@ class FeatureChange:
         return "in" if self.before is None else "out" if self.after is None else "kept"
 
 
-@dataclass(frozen=True, eq=False)
-class Changes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Changes(Shown):
     """Changes from the previous model to the new one.
 
     ``features`` are in order of descending weight. Weights are per unit of the raw feature if ``raw``, else
@@ -93,6 +95,23 @@ class Changes:
     def extremes(self, most: int = MAX_EXTREMES) -> list[tuple[Any, float, float]]:
         """(id, metric before, metric after) of the queries with the largest changes; see `most_changed`."""
         return most_changed(self.query_ids, self.before, self.after, most)
+
+    def _line(self) -> str:
+        counts = {one: sum(f.status == one for f in self.features) for one in ("kept", "in", "out")}
+        return f"{counts['kept']} features kept, {counts['in']} added, {counts['out']} removed"
+
+    def shown(self) -> Sequence[Part]:
+        """Features and metric before and after."""
+        return list(change_parts(self, PREVIOUS_MODEL, {}))
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Features with both weights."""
+        return {
+            "feature": [one.feature for one in self.features],
+            "before": [one.before for one in self.features],
+            "after": [one.after for one in self.features],
+            "status": [one.status for one in self.features],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

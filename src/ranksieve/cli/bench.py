@@ -14,24 +14,21 @@ from ranksieve.cli.output import (
     emit_json,
     exit_code,
     interruption_text,
+    print_all,
     print_stderr,
     print_text,
     progress,
-    table,
 )
 from ranksieve.errors import ParameterError
 
 if TYPE_CHECKING:
     from ranksieve.experiment import Results
 
-SHOWN_TABLES = ("accuracy", "significance", "times")
-
-
 Baseline = Annotated[
     opt.Text, opt.value("Model", "METHOD", "The method to compare the others with.", "ranksvm")
 ]
 MIXED_LABELS = "letor for LETOR folds with labels up to 2, else standard"
-METHODS_HELP = 'Methods to compare, or all; "ranksieve methods" lists them.'
+METHODS_HELP = 'Methods to compare ("ranksieve methods" lists them; or package.module:Class), or all.'
 SEEDS = "3; 5 for minbatsrank; 1 with the fast grid"
 
 
@@ -74,13 +71,13 @@ def bench(
     resume an interrupted run, repeat the command.
     """
     from ranksieve._parallel import available_threads
-    from ranksieve.experiment.benching import DEFAULT_METHODS
+    from ranksieve.experiment.benching import DEFAULT_METHODS, method_name
     from ranksieve.methods import METHODS
 
     names: str | Sequence[str] = DEFAULT_METHODS
     if methods is not None:
         names = methods if methods == "all" else opt.comma_separated(methods)
-    if baseline is not None and baseline not in (METHODS if names == "all" else names):
+    if baseline is not None and baseline not in (METHODS if names == "all" else map(method_name, names)):
         raise ParameterError("baseline", baseline, "is not one of the methods; add it to `methods`")
     try:
         with progress("fitting") as bar:
@@ -113,15 +110,10 @@ def warn_of_unfinished(results: Results) -> list[str]:
 
 def show_tables(results: Results, baseline: str | None, as_json: bool) -> None:
     """Print the main tables, or all of them as JSON; warn about unfinished methods."""
-    from ranksieve.experiment.tables import all_tables, json_table
+    from ranksieve.experiment.tables import all_tables, json_table, main_parts
 
     tables, unfinished = all_tables(results, baseline), warn_of_unfinished(results)
     if as_json:
         emit_json({"tables": [json_table(one) for one in tables], "unfinished": unfinished})
         return
-    for one in tables:
-        if one.rows and one.name in SHOWN_TABLES:
-            cells = [[f"{c.text}{c.marks}" for c in row] for row in one.rows]
-            bold = [[c.bold for c in row] for row in one.rows]
-            table(one.columns, cells, one.title, bold)
-            print_text(one.note)
+    print_all(main_parts(tables))

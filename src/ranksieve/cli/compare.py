@@ -10,8 +10,7 @@ import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.evaluate import measure, show_measures
-from ranksieve.cli.fit_output import CHANGED_QUERIES_SHOWN
-from ranksieve.cli.output import print_text, table
+from ranksieve.cli.output import print_all, table
 from ranksieve.errors import DataError, lookup
 
 if TYPE_CHECKING:
@@ -73,8 +72,9 @@ def compare(
 def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str]) -> None:
     """If there are two rankings: the queries on which they differ most, with their texts."""
     from ranksieve.choice.update import most_changed
-    from ranksieve.report.fit_page import query_cells
-    from ranksieve.report.page import metric_title
+    from ranksieve.show.fit import CHANGED_QUERIES_SHOWN
+    from ranksieve.show.formats import metric_title
+    from ranksieve.show.sentences import query_cells
 
     match list(evaluations.items()):
         case [(a, one), (b, other)]:
@@ -101,19 +101,9 @@ def short_names(files: Sequence[str]) -> dict[str, str]:
 
 
 def _show(evaluations: dict[str, Evaluation], result: Comparison) -> None:
-    from ranksieve.report.page import metric_title
+    from ranksieve.show.formats import metric_title
 
     metrics = list(next(iter(evaluations.values())).mean)
     means = [(name, *(f"{e.mean[m]:.4f}" for m in metrics)) for name, e in evaluations.items()]
     table(["ranking", *map(metric_title, metrics)], means)
-    columns = ["metric", "a", "b", "a - b", "wins", "ties", "losses", "p (t)", "Holm", "p (random)", "Holm"]
-    rows = [
-        (metric_title(r.metric), r.a, r.b, f"{r.difference:+.4f}", r.wins, r.ties, r.losses,
-         r.p_t, r.p_t_holm, r.p_randomisation, r.p_randomisation_holm)
-        for r in result.rows
-    ]  # fmt: skip
-    table(columns, rows)
-    print_text(
-        f"Paired tests over queries, {result.alternative}: t-test and randomisation; Holm: corrected for the "
-        "number of pairs per metric."
-    )
+    print_all(result.shown())

@@ -34,8 +34,9 @@ def demo(
     import numpy as np
 
     from ranksieve._util.files import make_folder
-    from ranksieve.cli.fit_output import feature_strength, selection_text
     from ranksieve.report import build_content, require_extra, write_report
+    from ranksieve.report.calls import feature_strength
+    from ranksieve.show.fit import selection_text
 
     make_folder(output)
     page, model_file = Path(report or Path(output, "report.html")), Path(output, "model.json")
@@ -117,8 +118,8 @@ def _show(
     ranker: rs.SparseRanker, choice: str, evaluations: dict[str, Evaluation], truth: Any, seconds: float
 ) -> None:
     from ranksieve.report import planted_features
-    from ranksieve.report.page import metric_title
-    from ranksieve.report.sentences import choice_sentences, optimality
+    from ranksieve.show.formats import metric_title
+    from ranksieve.show.sentences import choice_sentences, optimality
 
     planted = planted_features(truth, ranker)
     features = (("found", planted.found), ("missed", planted.missed), ("additional", planted.extra))

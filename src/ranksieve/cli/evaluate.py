@@ -53,7 +53,7 @@ def evaluate(
 
 
 def _show(evaluation: Evaluation, per_query: bool, by: str) -> None:
-    from ranksieve.report.page import metric_title
+    from ranksieve.show.formats import metric_title
 
     if per_query:
         columns = [values.tolist() for values in evaluation.per_query.values()]
@@ -116,7 +116,7 @@ def _scores_of(file: str, data: rs.Dataset, data_file: str) -> FloatArray:
 
 def show_measures(evaluation: Evaluation, by: str) -> None:
     """Print the number of queries, metric and profile, and the number of lists that are too short."""
-    from ranksieve.report.page import short_lists
+    from ranksieve.metrics.evaluate import short_lists
 
     print_text(f"{len(evaluation.query_ids)} queries; {by}.")
     if evaluation.too_short:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import print_text, table
+from ranksieve.cli.output import print_all, print_text
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
-    from ranksieve.explain import FeatureImportance, PairExplanation, QueryExplanation, WorstQuery
+    from ranksieve.explain import FeatureImportance, WorstQuery
 
-FEATURES_SHOWN = 8
 WORST_ON_PAGE = 10
 EXPLAINED_ON_PAGE = 3  # of the worst queries
 
@@ -115,14 +114,18 @@ def _qid_as_query_option() -> Iterator[None]:
 
 
 def _explain_query(model: Any, data: rs.Dataset, query: str, options: ExplainOptions) -> None:
+    from ranksieve.show.explain import pair_parts, query_parts
+
     with _qid_as_query_option():
         if options.doc is not None:
             pair = rs.explain_pair(model, data, options.doc, options.above, query)
-            opt.print_result(pair.to_dict(), options.as_json, lambda: _show_pair(pair, options.top))
+            opt.print_result(
+                pair.to_dict(), options.as_json, lambda: print_all(pair_parts(pair, options.top))
+            )
         else:
             explained = rs.explain_query(model, data, query)
             opt.print_result(
-                explained.to_dict(), options.as_json, lambda: _show_query(explained, options.top)
+                explained.to_dict(), options.as_json, lambda: print_all(query_parts(explained, options.top))
             )
 
 
@@ -145,71 +148,8 @@ def _page(
     return explain_page(ExplainPage(title, model, measured, drops, worst, explained, data))
 
 
-def _show_pair(pair: PairExplanation, top: int | None) -> None:
-    from ranksieve.report.explain_page import level_texts, logged_values, pair_sentence, query_title
-
-    if pair.query_text:
-        print_text(query_title(pair.query, pair.query_text))
-    print_text(pair_sentence(pair, top or FEATURES_SHOWN))
-    shown, documents = pair.parts[:top], [str(pair.a), str(pair.b)]
-    if pair.curves:
-        rows: list[Any] = [(p.feature, *level_texts(p), f"{p.contribution:+.4g}") for p in shown]
-        table(["feature", *documents, "contribution"], rows)
-    else:
-        scaled = [f"{name}, scaled" for name in documents] if pair.scaled else []
-        rows = [
-            (
-                p.feature, *logged_values(p), *((p.value_a, p.value_b) if scaled else ()), p.weight,
-                f"{p.contribution:+.4g}",
-            )
-            for p in shown
-        ]  # fmt: skip
-        table(["feature", *documents, *scaled, "weight", "contribution"], rows)
-    contributions = (
-        "The contribution adds" if len(pair.parts) == 1 else f"The {len(pair.parts)} contributions add"
-    )
-    print_text(
-        f"{contributions} up to {pair.difference:+.6g} = {pair.score_a:.6g} - "
-        f"{pair.score_b:.6g}. Ranks: {pair.rank_a} for {pair.a}, {pair.rank_b} for {pair.b}."
-    )
-
-
-def _show_query(query: QueryExplanation, top: int | None) -> None:
-    """Contributions of the features that vary most and the sum of the others, then the feature values."""
-    import numpy as np
-
-    from ranksieve.report.explain_page import query_title, shortened_text, value_cells
-
-    order = np.argsort(-np.ptp(query.contributions, axis=0), kind="stable")
-    shown, rest = np.split(order, [top or FEATURES_SHOWN])
-    others = ["others"] if len(rest) else []
-    texts = ["text"] if query.texts else []
-    heads, added, values = [], [], []
-    for d, parts in enumerate(query.contributions):
-        text = [shortened_text(query.texts[d])] if texts else []
-        heads.append((int(query.ranks[d]), query.documents[d]))
-        cells = [*parts[shown], *([parts[rest].sum()] if len(rest) else [])]
-        facts = (*text, f"{query.labels[d]:g}", f"{query.scores[d]:.4g}")
-        added.append((*heads[d], *facts, *(f"{cell:+.4g}" for cell in cells)))
-        values.append((*heads[d], *value_cells(query, d, shown.tolist())))
-    names = [query.features[j] for j in shown]
-    title = query_title(query.query, query.query_text)
-    table(["rank", "document", *texts, "label", "score", *names, *others], added, title)
-    constant = f" minus the constant {query.intercept:.4g}" if query.intercept else ""
-    what = "level of the feature's curve" if query.curves else "weight times feature value"
-    print_text(f"Each row adds up to the score{constant}. Contribution: {what}.")
-    more = (
-        " (next threshold: change of the contribution)"
-        if query.curves
-        else " → scaled"
-        if query.scaled
-        else ""
-    )
-    table(["rank", "document", *names], values, f"Values in the data{more}")
-
-
 def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures) -> None:
-    from ranksieve.report.explain_page import worst_sentence
+    from ranksieve.show.explain import worst_sentence
 
     for one in lowest:
         print_text(worst_sentence(one))
@@ -221,25 +161,10 @@ def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures
 def _show_drops(
     drops: Sequence[FeatureImportance], data: rs.Dataset, by: opt.Measures, top: int | None
 ) -> None:
-    from ranksieve.report.explain_page import drop_name
-    from ranksieve.report.page import metric_title
+    from ranksieve.show.explain import drop_parts
 
-    priced = any(drop.saved is not None for drop in drops)
-    columns = ["without", "metric", "value", "loss", "p (t)", "Holm", "p (random)", "Holm"]
-    for metric in dict.fromkeys(drop.metric for drop in drops):
-        rows = [
-            (drop_name(drop), metric_title(metric), *_drop_cells(drop, priced))
-            for drop in drops
-            if drop.metric == metric
-        ]
-        table([*columns, *(["saves"] if priced else [])], rows[:top])
+    print_all(drop_parts(drops, top))
     print_text(
         f"Over {data.n_queries} queries, other weights unchanged; {by.description}. Paired two-sided tests; "
         "Holm: corrected for the number of rows."
     )
-
-
-def _drop_cells(drop: FeatureImportance, priced: bool) -> tuple[Any, ...]:
-    p_values = (drop.p_t, drop.p_t_holm, drop.p_randomisation, drop.p_randomisation_holm)
-    cells = (f"{drop.without:.4f}", f"{drop.loss:+.4f}", *p_values)
-    return (*cells, *([drop.saved] if priced else []))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SELECTION_PARAMETERS = ("max_features", "feature_costs", "max_cost", "metric", "profile")
 SHAPE_HELP = "Score of a feature: linear, curves (step functions) or auto (curves if they are better)."
-METHOD_HELP = 'Method; "ranksieve methods" lists them.'
+METHOD_HELP = 'Method ("ranksieve methods" lists them), or package.module:Class.'
 SET_HELP = 'Parameter of the method; "ranksieve methods METHOD" lists them; may be repeated.'
 FROM_HELP = "Previous model: use its settings and keep its features unless others are significantly better."
 NOT_WITH_STREAM = (
@@ -53,6 +53,9 @@ class FitOptions(opt.RankerOptions, opt.FitData):
     device: opt.Device = None
     output: opt.ModelOutput
     report: opt.Report = None
+    scaled: Annotated[
+        bool, opt.flag("Output", "--scaled", "Show weights of the scaled features, not per unit of the data.")
+    ] = False
     as_json: opt.Json = False
 
     @property
@@ -89,7 +92,8 @@ def fit(*, options: FitOptions) -> None:
     the budget that ranks held-out queries best: validation queries (--valid) and, by cross-validation,
     training queries. It reports the metric with a 95 % confidence interval and proves how close the weights
     are to the optimum. Other methods use their default parameters and those of --set; with a budget, --valid,
-    --metric or --profile, their parameters are also selected on held-out queries.
+    --metric or --profile, their parameters are also selected on held-out queries. A class of your own with
+    fit, predict and, after the fit, coef_ is --method package.module:Class.
     """
     request = read_request(options)
     outcome = learn(request)
@@ -98,10 +102,10 @@ def fit(*, options: FitOptions) -> None:
 
 def read_request(options: FitOptions) -> FitRequest:
     """Check the options, create the ranker and read the test data."""
-    from ranksieve.methods import find_method
+    from ranksieve.methods import as_method
 
     opt.check_files(options.inputs, options.output, report=options.report)
-    entry, parameters = find_method(options.method.lower()), options.parameters
+    entry, parameters = as_method(options.method), options.parameters
     given = {"device": options.device, "shape": options.shape}
     parameters |= {name: value for name, value in given.items() if value is not None}
     check_request(entry, options)
@@ -132,6 +136,9 @@ def check_request(entry: Method, options: FitOptions) -> None:
 
 def learn(request: FitRequest) -> fit_output.Outcome:
     """Read the data and fit the ranker, with a progress bar on a terminal."""
+    from ranksieve.rankers.measures import too_short_to_count
+    from ranksieve.show.fit import selection_text
+
     options, ranker = request.options, request.ranker
     if options.stream:
         return _learn_from_stream(request)
@@ -143,8 +150,8 @@ def learn(request: FitRequest) -> fit_output.Outcome:
             optional = {"valid": held_out, "previous": request.previous}
             arguments = {name: value for name, value in optional.items() if value is not None}
             ranker.fit(data, **arguments, **query_weights, **progress_arguments(request.entry, ranker, bar))
-        choice = fit_output.selection_text(ranker, options.valid)
-        uncounted = fit_output.too_short_to_count(ranker, data, held_out)
+        choice = selection_text(ranker, options.valid)
+        uncounted = too_short_to_count(ranker, data, held_out)
         texts = {} if options.cluster else opt.query_texts(data, held_out)
         return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
 
@@ -166,11 +173,15 @@ def write_and_show(request: FitRequest, outcome: fit_output.Outcome) -> None:
     options = request.options
     outcome.model.save(options.output)
     if options.test is not None and request.test is not None:
-        outcome = replace(outcome, test=fit_output.evaluate_test(options.test, request.test, outcome.model))
+        from ranksieve.report.calls import evaluate_test
+
+        outcome = replace(outcome, test=evaluate_test(options.test, request.test, outcome.model))
     if options.report is not None:
         fit_output.write_page(outcome, options.report, options.valid, options.previous_file)
     content = {**fit_output.as_plain_data(outcome), "output": options.output, "report": options.report}
-    show_all = partial(fit_output.show, outcome, options.previous_file, request.previous_settings)
+    show_all = partial(
+        fit_output.show, outcome, options.previous_file, request.previous_settings, options.scaled
+    )
     opt.print_result(content, options.as_json, show_all, options.output, options.report)
 
 

@@ -7,20 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
-from ranksieve.cli import options as opt
-from ranksieve.cli.output import print_text, table
+from ranksieve.cli.output import print_all, print_text
 
 if TYPE_CHECKING:
-    from ranksieve.choice.update import Changes
-    from ranksieve.metrics import Evaluation
     from ranksieve.model.boosted import BoostedModel
     from ranksieve.rankers import Ranker
-    from ranksieve.report import ModelTest, Support
+    from ranksieve.report import ModelTest
 
 
 LONG_SETTINGS = {"feature_costs": "costs", "signs": "signs"}
-CHANGED_QUERIES_SHOWN = 3  # losses, and as many gains
-REPORT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 
 
 def settings_of(model: rs.LinearModel) -> dict[str, Any]:
@@ -53,20 +48,6 @@ def settings_sentence(settings: Mapping[str, Any], file: str) -> str:
     return f"Settings of {file}: {', '.join(shown)}."
 
 
-def show_changes(changes: Changes, file: str, texts: Mapping[Any, str]) -> None:
-    """Print the changes since the previous model."""
-    from ranksieve.report.fit_page import change_table
-    from ranksieve.report.page import metric_title
-
-    rows = change_table(changes, file, texts, CHANGED_QUERIES_SHOWN)
-    for sentence in rows.sentences:
-        print_text(sentence)
-    table(["feature", "previous weight", "new weight", ""], rows.features, f"Changes since {file}")
-    if rows.queries:
-        title = f"Largest losses and gains ({metric_title(changes.metric)})"
-        table(["query", "previous", "new", "change"], rows.queries, title)
-
-
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """A fitted ranker and its model.
@@ -89,6 +70,7 @@ class Outcome:
 def write_page(outcome: Outcome, report: str, valid: str | None, previous_file: str | None) -> None:
     """Write the page of a fit; ``valid`` and ``previous_file`` are names of input files."""
     from ranksieve.report import build_content, write_report
+    from ranksieve.report.calls import feature_strength, valid_metrics
 
     ranker = outcome.ranker
     content = build_content(
@@ -114,39 +96,22 @@ def as_plain_data(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def show(outcome: Outcome, previous_file: str | None, previous_settings: Mapping[str, Any]) -> None:
+def show(
+    outcome: Outcome,
+    previous_file: str | None,
+    previous_settings: Mapping[str, Any],
+    scaled: bool = False,
+) -> None:
     """Print the settings, the result on test data, the model, and the changes since the previous model."""
+    from ranksieve.show.fit import change_parts
+
     if previous_file is not None and previous_settings:
         print_text(settings_sentence(previous_settings, previous_file))
     if outcome.test is not None:
         print_text(outcome.test.sentence)
-    show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted)
+    show_model(outcome.ranker, outcome.model, outcome.choice, outcome.uncounted, scaled)
     if previous_file is not None:
-        show_changes(outcome.ranker.changes_, previous_file, outcome.texts)
-
-
-def selection_text(ranker: Ranker, valid: str | None) -> str:
-    """The data that the model was selected on, to follow "Selected"; empty for a method without selection."""
-    parameters = ranker.get_params(deep=False)
-    folds = getattr(ranker, "n_folds_", 0)
-    by_folds = f"by {folds}-fold cross-validation over the training queries" if folds > 1 else ""
-    if valid is None and "cv" in parameters:
-        return by_folds or "on the training data"
-    return " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
-
-
-def feature_strength(ranker: Ranker, data: rs.Dataset) -> Support | None:
-    """Metric of ranking the data by each feature alone; None for curves, which need no monotone feature."""
-    from ranksieve.metrics import profile_for
-    from ranksieve.rankers.measures import single_feature
-    from ranksieve.report import Support
-
-    if ranker.preparation_.steps is not None:
-        return None
-    parameters = ranker.get_params(deep=False)
-    metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
-    strength = single_feature(ranker.preparation_.for_learning(data), metric, None, profile)
-    return Support(strength=strength, metric=metric, profile=profile.name)
+        print_all(change_parts(outcome.ranker.changes_, previous_file, outcome.texts))
 
 
 def confidence_data(ranker: Any) -> dict[str, Any] | None:
@@ -158,109 +123,14 @@ def confidence_data(ranker: Any) -> dict[str, Any] | None:
     return {**confidence.to_dict(), "frequency": {name: share for name, share in shares if share > 0}}
 
 
-def valid_metrics(ranker: Ranker, name: opt.Text, held_out: rs.Dataset | None) -> dict[str, Evaluation]:
-    """Metrics on the validation data; the label states if the weights were also fitted to it."""
-    from ranksieve.metrics.evaluate import evaluate_quietly
-
-    if held_out is None:
-        return {}
-    parameters = ranker.get_params(deep=False)
-    label = f"{name} (also used for fitting)" if parameters.get("refit_on") == "all" else str(name)
-    scores = ranker.predict(held_out)
-    return {label: evaluate_quietly(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
-
-
-def evaluate_test(name: str, data: rs.Dataset, model: rs.LinearModel | BoostedModel) -> ModelTest:
-    """Evaluate a model on data that was used neither for fitting nor for selection."""
-    from ranksieve.report import ModelTest
-
-    chosen_by = model.chosen_by or {}
-    metric = chosen_by.get("metric", "ndcg@10")
-    scores = model.predict(opt.widen_to(data, model.n_features))
-    metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
-    return ModelTest(name, rs.evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
-
-
-def too_short_to_count(ranker: Any, data: rs.Dataset, held_out: rs.Dataset | None) -> str:
-    """Sentence about held-out lists that are too short for the metric; independent of the scores."""
-    import numpy as np
-
-    from ranksieve.metrics.evaluate import evaluate_quietly, join_evaluations
-    from ranksieve.report.page import short_lists
-
-    if not ranker.can("valid"):
-        return ""
-    uses_train, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.choice_.validation
-    parts = [part for part in (data if uses_train else None, held_out) if part is not None]
-    equal_scores = (evaluate_quietly(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
-    return short_lists(join_evaluations(list(equal_scores)))
-
-
 def show_model(
-    ranker: Ranker, model: rs.LinearModel | BoostedModel, choice: str, uncounted: str = ""
+    ranker: Ranker,
+    model: rs.LinearModel | BoostedModel,
+    choice: str,
+    uncounted: str = "",
+    scaled: bool = False,
 ) -> None:
     """Print the held-out metric, the features with their weights, and the proof."""
-    from ranksieve.report.sentences import SELECTION_FREQUENCY, choice_sentences, optimality
+    from ranksieve.show.fit import fit_parts
 
-    if not isinstance(model, rs.LinearModel):
-        used = f"{len(model.names)} of {model.n_features} features"
-        print_text(f"{model.method} has {model.ensemble.size_text} and uses {used}.")
-        return
-    used = f"{len(model.terms)} of {model.n_features} features"
-    none = f"none of the {model.n_features} features, so all scores are equal"
-    print_text(f"{model.method} uses {used if model.terms else none}.")
-    how = f", {'selected' if model.chosen_by else 'measured'} {choice}" if choice else ""
-    measured = [
-        f"{name.capitalize()}: {value:.4f}{how}." for name, value in model.metrics.items() if name != "cost"
-    ]
-    for sentence in choice_sentences(ranker, choice) or measured:
-        print_text(sentence)
-    if uncounted:
-        print_text(uncounted)
-    if "cost" in model.metrics:
-        limit = model.parameters.get("max_cost")
-        print_text(
-            f"Cost: {model.metrics['cost']:g}{'' if limit is None else f' of at most {float(limit):g}'}."
-        )
-    if model.terms:
-        table(*_feature_rows(ranker, model))
-        _show_groups(ranker)
-        if ranker.can("valid"):
-            print_text(f"Selected: {SELECTION_FREQUENCY}")
-    if proof := optimality(model.certificate, model.parameters):
-        print_text(proof)
-
-
-def _feature_rows(ranker: Any, model: rs.LinearModel) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Headings and rows: features by decreasing |weight|, or range of their curves, costs and frequencies."""
-    from ranksieve.report.curve_figures import CURVE_COLUMNS, by_range, curve_cells, level_text
-    from ranksieve.report.page import percent_text
-
-    columns: dict[str, list[str]]
-    if model.has_curves:
-        curves = by_range(model.curves)
-        names, cells = list(curves), zip(*map(curve_cells, curves.values()), strict=True)
-        columns = {"feature": names} | dict(zip(CURVE_COLUMNS, map(list, cells), strict=True))
-        if any(curve.missing for curve in curves.values()):
-            columns["missing"] = [level_text(curve.missing) for curve in curves.values()]
-    else:
-        ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
-        names = [term.name for term in ordered]
-        columns = {"feature": names, "weight": [f"{term.weight:+.5g}" for term in ordered]}
-    if (costs := getattr(ranker, "costs_", None)) is not None:
-        columns["cost"] = [f"{cost:g}" for cost in costs.columns(names, subset=True).of_each]
-    if ranker.can("valid"):
-        choice = ranker.choice_
-        frequency = dict(zip(choice.feature_names, choice.confidence.frequency.tolist(), strict=True))
-        columns["selected"] = [percent_text(frequency[name]) for name in names]
-    return list(columns), list(zip(*columns.values(), strict=True))
-
-
-def _show_groups(ranker: Any) -> None:
-    """Print the costs by group, if several features share a cost."""
-    from ranksieve.report.fit_page import paid_for
-
-    paid = paid_for(ranker)
-    if any(name not in features or len(features) > 1 for name, _, features in paid):
-        rows = [(name, f"{cost:g}", ", ".join(features)) for name, cost, features in paid]
-        table(["paid once", "cost", "features"], rows)
+    print_all(fit_parts(ranker, model, choice, uncounted, scaled))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import print_text, progress, table
+from ranksieve.cli.output import print_all, print_text, progress, table
 from ranksieve.errors import short_list
-
-if TYPE_CHECKING:
-    from ranksieve.inspection import FeatureStatistics
 
 MAX_LISTED = 12
 HEADINGS = {
@@ -20,7 +17,6 @@ HEADINGS = {
     "n_missing": "missing values",
     "n_infinite": "infinite values",
 }
-ARROWS = {1: "", -1: " down", 0: ""}
 
 
 @command("ranksieve inspect train.txt", "ranksieve inspect train.parquet --report page.html --top 20")
@@ -55,37 +51,7 @@ def _show(content: Mapping[str, Any], source: str, figures: Any, features: Any, 
     for problem in content["remarks"]:
         print_text(f"- {problem}")
     table(["", source], [(_heading(name), _text(value)) for name, value in figures.to_dict().items()])
-    _show_features(features.features, top, content)
-
-
-def _show_features(
-    features: Sequence[FeatureStatistics], top: int | None, content: Mapping[str, Any]
-) -> None:
-    """One row per feature, sorted by the metric of ranking by it alone."""
-    from ranksieve.report.inspect_page import reference_values
-
-    ranked = sorted(features, key=lambda one: -one.metric)
-    rows = [
-        (
-            one.name,
-            f"{one.metric:.4f}{ARROWS[one.direction]}" if one.direction else "–",
-            *(_number(value) for value in (one.minimum, one.median, one.maximum, one.deviation)),
-            f"{100 * one.missing:.3g} %",
-            f"{100 * one.zeros:.3g} %",
-        )
-        for one in ranked[:top]
-    ]
-    title = content["metric"].upper()
-    table(["feature", title, "min", "median", "max", "deviation", "missing", "zeros"], rows)
-    more = f" The other {len(ranked) - len(rows)} features are not shown." if len(rows) < len(ranked) else ""
-    print_text(
-        f"{title}: ranking by the feature alone, in the better direction; {content['profile']} profile"
-        f"{reference_values(content)}. Deviation: within queries.{more}"
-    )
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
+    print_all(features.shown(top))
 
 
 def _heading(name: str) -> str:

@@ -13,16 +13,15 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 import typer
 
 from ranksieve.errors import InputError, how_to_install, on_command_line, text_of
+from ranksieve.show.progress import progress_bar
+from ranksieve.show.result import Part, Table, console_width, escape_controls, print_parts
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from ranksieve.path import Progress
 
 
 SIGNALS = ("SIGTERM", "SIGHUP")  # those that the system has
@@ -86,23 +85,15 @@ def open_streams() -> None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
+progress = progress_bar
 STREAMS = (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
 FAILURE_EXIT_CODE = 2
 WrongUsage: Any = typer.BadParameter.__base__  # UsageError of the click bundled with typer
-WIDTH_WITHOUT_TERMINAL = 120
-NUMBER_MARKS = " %*†‡"  # may follow a number in a table
 EXTRAS = {
     "dask": "dask", "distributed": "dask", "narwhals": "frames", "polars": "frames", "pyarrow": "frames",
     "jinja2": "report",
 }  # fmt: skip
 GPU_MEMORY_ERROR = "OutOfMemoryError"  # of PyTorch, by name: PyTorch is imported only if used
-INVISIBLE = (
-    "Cc",
-    "Cf",
-    "Cs",
-    "Zl",
-    "Zp",
-)  # categories: control, format, surrogate, line and paragraph separators
 
 
 # --- Tables, text, JSON --------------------------------------------------------------------------------
@@ -114,41 +105,18 @@ def table(
     title: str | None = None,
     bold: Sequence[Sequence[bool]] | None = None,
 ) -> None:
-    """Print a table: floats with four significant digits, numbers right-aligned, ``bold`` cells in bold."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    cells = [
-        [f"{value:.4g}" if isinstance(value, float) else escape_controls(str(value)) for value in row]
-        for row in rows
-    ]
-    view = Table(
-        title=title and Text(escape_controls(title)), title_justify="left", box=box.SIMPLE, pad_edge=False
-    )
-    for column, name in enumerate(columns):
-        numeric = bool(cells) and all(_is_number(row[column]) for row in cells)
-        view.add_column(Text(escape_controls(name)), justify="right" if numeric else "left", overflow="fold")
-    for number, row in enumerate(cells):
-        styles = ["bold" if bold and bold[number][column] else "" for column in range(len(row))]
-        view.add_row(*(Text(cell, style) for cell, style in zip(row, styles, strict=True)))
-    _console().print(view)
+    """Print a table."""
+    print_all([Table(columns, rows, title, bold)])
 
 
 def print_text(text: str) -> None:
     """Print a line of prose."""
-    from rich.text import Text
-
-    _console().print(Text(escape_controls(text)), soft_wrap=True)
+    print_all([text])
 
 
-def escape_controls(text: str) -> str:
-    """Escape characters that control a terminal, reverse the direction of reading or are invisible."""
-    if text.isprintable():
-        return text
-    return "".join(
-        ascii(one)[1:-1] if one not in "\t\n" and category(one) in INVISIBLE else one for one in text
-    )
+def print_all(parts: Iterable[Part]) -> None:
+    """Print sentences and tables."""
+    print_parts(parts, _console())
 
 
 def emit_json(content: Any) -> None:
@@ -168,39 +136,7 @@ def _console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with 1
 
-    return StrictConsole(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.rstrip(NUMBER_MARKS) if cell != "–" else "0")
-    except ValueError:
-        return False
-    return True
-
-
-# --- Progress ------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def progress(title: str) -> Iterator[Progress | None]:
-    """Progress bar on stderr, updated by ``(done, total)``; None unless stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = (
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(),
-        rich.TaskProgressColumn(),
-        rich.TimeElapsedColumn(),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    return StrictConsole(width=console_width())
 
 
 # --- Errors and warnings -------------------------------------------------------------------------------

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import json_text, print_text, progress, table
-from ranksieve.errors import ParameterError, short_list, while_doing
-
-MAX_SHOWN_POINTS = 10
+from ranksieve.cli.output import json_text, print_all, progress
+from ranksieve.errors import ParameterError, while_doing
 
 
 @command(
@@ -58,31 +55,4 @@ def path(
     content = result.to_dict() if as_json or output is not None else {}
     if output is not None:
         opt.write_text(json_text(content), output)
-    opt.print_result(content, as_json, lambda: _show(result), output)
-
-
-def _show(result: rs.SparsePath) -> None:
-    from ranksieve.report import certificate
-
-    table(["alpha", "features", "objective", "relative gap", "new features"], _rows(result))
-    print_text(f"All {len(result)} points are {certificate(float(result.relative_gaps.max()))}.")
-    if result.passes is not None:
-        print_text(f"The data stayed on disk: {result.passes}.")
-
-
-def _rows(result: rs.SparsePath) -> Iterator[tuple[Any, ...]]:
-    """About ten points, each with the features that are new since the previous row."""
-    import numpy as np
-
-    seen = np.zeros(result.coefs.shape[1], dtype=bool)
-    for k in np.unique(np.linspace(0, len(result) - 1, MAX_SHOWN_POINTS).round().astype(int)):
-        used = (result.coefs[: k + 1] != 0).any(axis=0)
-        new_features = [result.feature_names[j] for j in np.flatnonzero(used & ~seen)]
-        seen = used
-        yield (
-            float(result.alphas[k]),
-            int(result.n_nonzero[k]),
-            f"{result.objectives[k]:.6g}",
-            f"{result.relative_gaps[k]:.1e}",
-            short_list(new_features, 6),
-        )
+    opt.print_result(content, as_json, lambda: print_all(result.shown()), output)

@@ -51,7 +51,7 @@ def scorecard(
     """
     from ranksieve.data.dataset import fingerprint
     from ranksieve.report import content_of_model, write_report
-    from ranksieve.report.sentences import optimality
+    from ranksieve.show.sentences import optimality
 
     for name, value in (("metric", metric), ("profile", profile), ("ties", ties)):
         if value and source.valid is None:
@@ -94,7 +94,7 @@ def scorecard(
 
 def _show(measured: Mapping[str, Evaluation]) -> None:
     """One row per metric: card, model, and their difference."""
-    from ranksieve.report.page import metric_title
+    from ranksieve.show.formats import metric_title
 
     card, model = measured.values()
     rows = [

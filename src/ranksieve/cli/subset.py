@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +13,9 @@ from ranksieve.cli.output import print_text, progress, table
 from ranksieve.errors import ParameterError, short_list, while_doing
 
 if TYPE_CHECKING:
-    from ranksieve.choice.held_out import Validation
+    pass
 
 METRIC_PARAMETERS = ("metric", "profile")
-LIMIT_PARAMETERS = ("must_have", "must_not", "signs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +55,7 @@ def subset(
     much lower the objective of another set can be. Held-out queries then show which size ranks best.
     """
     from ranksieve.rankers.best_subset import evaluate_sizes
+    from ranksieve.report.calls import measured_on, subset_data
     from ranksieve.report.subset_page import subset_page
 
     opt.check_files([*source.files, *limits.limit_files], output, report=report)
@@ -94,60 +94,10 @@ def as_sizes(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def measured_on(valid: str | None, n_folds: int) -> str:
-    """Sentences about the data that the held-out metric was measured on."""
-    from ranksieve.report.subset_page import FOLD_SETS
-
-    by_folds = f"by {n_folds}-fold cross-validation over the training queries" if n_folds else ""
-    on = " and ".join(filter(None, [f"on {valid}" if valid else "", by_folds]))
-    sets = f" {FOLD_SETS}" if n_folds else ""
-    return f"Metric measured {on or 'on the training data, because a single query cannot be held out'}.{sets}"
-
-
-def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> dict[str, Any]:
-    """All sizes as plain data."""
-    first = rankers[0]
-    model = first.to_model()
-    return {
-        "n_features": first.n_features_in_,
-        "ridge": first.ridge_,
-        "metric": validation.metric,
-        "profile": validation.profile.name,
-        "chosen": chosen,
-        "priced": first.costs_ is not None,
-        "limits": {name: model.parameters[name] for name in LIMIT_PARAMETERS},
-        "fingerprint": model.fingerprint,
-        "sizes": [
-            _size(ranker, float(mean), float(error))
-            for ranker, mean, error in zip(rankers, validation.mean, validation.standard_error, strict=True)
-        ],
-    }
-
-
-def _size(ranker: Any, mean: float, error: float) -> dict[str, Any]:
-    model = ranker.to_model()
-    claims = {name: value for name, value in model.certificate.items() if name not in ("kind", "proof")}
-    ordered = sorted(model.terms, key=lambda term: -abs(term.weight))
-    return {
-        **claims,
-        "root_bound": ranker.root_bound_,
-        "n_nodes": ranker.n_iter_,
-        "seconds": ranker.subset_.seconds,
-        "mean": mean,
-        "standard_error": error,
-        "cost": model.metrics.get("cost"),
-        "features": [term.name for term in ordered],
-        "weights": {term.name: term.weight for term in ordered},
-        "never": ranker.never_,
-        "always": ranker.always_,
-        "ties": ranker.ties_,
-    }
-
-
 def show(content: Mapping[str, Any]) -> None:
     """One row per size, then the proofs of the largest proven and the largest unproven size."""
-    from ranksieve.report.page import metric_title
-    from ranksieve.report.subset_page import PROVEN_GAP, screening_sentences, subset_sentence, tie_sentences
+    from ranksieve.show.formats import metric_title
+    from ranksieve.show.sentences import PROVEN_GAP, screening_sentences, subset_sentence, tie_sentences
 
     priced, limits = content["priced"], content["limits"]
     rows = [

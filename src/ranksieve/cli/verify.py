@@ -10,14 +10,13 @@ import typer
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.output import emit_json, print_text, progress, table
+from ranksieve.cli.output import emit_json, print_all, progress
 from ranksieve.errors import DataError, on_command_line, while_doing
 
 if TYPE_CHECKING:
     from ranksieve.verification import Verification
 
 FAILED_EXIT_CODE = 1
-HOLDS = {True: "yes", False: "no", None: "not checked"}
 OPTIONS = {"valid": "--valid", "query_weight": "--query-weights", "previous": "--from"}
 
 
@@ -61,7 +60,7 @@ def verify(
     if as_json:
         emit_json(result.to_dict())
     else:
-        show(result)
+        print_all(result.shown())
     if not result.holds:
         raise typer.Exit(FAILED_EXIT_CODE)
 
@@ -70,10 +69,3 @@ def in_options(result: Verification) -> Verification:
     """Replace parameter names in the verdicts by options."""
     verdicts = (replace(one, text=on_command_line(one.text, OPTIONS)) for one in result.verdicts)
     return replace(result, verdicts=tuple(verdicts))
-
-
-def show(result: Verification) -> None:
-    """Print the claims as a table, the optimisation problem, and the number of claims that hold."""
-    table(["claim", "holds", "recomputed"], [(v.claim, HOLDS[v.holds], v.words) for v in result.verdicts])
-    for sentence in filter(None, (result.problem, result.note, result.summary)):
-        print_text(sentence)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.costs import ColumnCosts, FeatureCosts
 from ranksieve.data.features import Feature, as_masks, as_sign, values_by_column
 from ranksieve.data.steps import StepColumns, features_in_use
@@ -27,8 +28,8 @@ class NoCandidateError(ParameterError):
     """No candidate is within the budget and uses a feature."""
 
 
-@dataclass(frozen=True, eq=False)
-class Budget:
+@dataclass(frozen=True, eq=False, repr=False)
+class Budget(ShortRepr):
     """Limits of a set of columns; None means no limit.
 
     ``must_have`` and ``must_not`` are masks of columns, ``signs`` has +1, −1 or 0 (either) per column.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.features import (
     Location,
     feature_error,
@@ -40,8 +41,8 @@ class CostUnit:
         return None if self.features == (self.name,) else self.name
 
 
-@dataclass(frozen=True)
-class FeatureCosts:
+@dataclass(frozen=True, repr=False)
+class FeatureCosts(ShortRepr):
     """Costs of features: a set of features costs the sum of the units that contain any of them.
 
     Features may be shell patterns such as ``bm25_*``. A pattern outside a group stands for the features that
@@ -150,8 +151,8 @@ class FeatureCosts:
         return self.places.get(name, self.source)
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnCosts:
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnCosts(ShortRepr):
     """Costs of columns: column j is in unit u = ``unit[j]``, of cost ``prices[u]`` and name ``labels[u]``."""
 
     unit: IntArray

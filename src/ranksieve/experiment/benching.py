@@ -21,7 +21,7 @@ from ranksieve.experiment.fold_run import FoldContext, MethodPlan, Study, fold_c
 from ranksieve.experiment.results import STUDIES_FOLDER, Results, load_results
 from ranksieve.io.folds import Fold, deal_folds, find_collections, load_letor_folds
 from ranksieve.io.load import read_dataset
-from ranksieve.methods import GRIDS, METHOD_HINTS, METHODS, Method, limit_sizes
+from ranksieve.methods import GRIDS, METHOD_HINTS, METHODS, Method, as_method, limit_sizes
 from ranksieve.metrics import parse
 from ranksieve.metrics.profiles import as_profile, profile_for
 from ranksieve.prepare import Preparation
@@ -101,7 +101,7 @@ class Plan:
 
 def bench(
     source: str | os.PathLike[str] | Mapping[str, Sequence[Fold]],
-    methods: str | Sequence[str] | Mapping[str, Method] = DEFAULT_METHODS,
+    methods: str | Sequence[Any] | Mapping[str, Any] = DEFAULT_METHODS,
     *,
     out: str | os.PathLike[str],
     data_sets: Sequence[str] | None = None,
@@ -128,8 +128,10 @@ def bench(
     source : path, or mapping of name to folds
         A folder of LETOR collections (or one collection), each with Fold1, Fold2, …; or one data file, whose
         queries are split into five folds.
-    methods : sequence of str, "all", or mapping of name to Method
-        Names from the table METHODS, "all" of them, or your own methods.
+    methods : sequence, "all", or mapping of name to method
+        Names from the table METHODS, "all" of them, or your own methods: a Method, ``package.module:Class``,
+        or a class or object with ``fit`` and ``predict``; a class may have a ``grid``, a list of parameters
+        to try.
     out : path
         The results folder.
     data_sets : sequence of str, optional
@@ -180,12 +182,19 @@ def bench(
 
 
 def _method_plans(
-    methods: str | Sequence[str] | Mapping[str, Method], grid: str, select: str | None, n_seeds: int | None
+    methods: str | Sequence[Any] | Mapping[str, Any], grid: str, select: str | None, n_seeds: int | None
 ) -> list[MethodPlan]:
     """Return each method with its grid, selection metric and number of seeds."""
-    names = METHODS if methods == "all" else dict.fromkeys(methods)
-    table = methods if isinstance(methods, Mapping) else METHODS
-    chosen = {name: lookup(table, name, "methods", METHOD_HINTS) for name in names}
+    if isinstance(methods, Mapping):
+        chosen = {name: as_method(method, "methods") for name, method in methods.items()}
+    else:
+        names = METHODS if methods == "all" else dict.fromkeys(methods)
+        chosen = {}
+        for one in names:
+            if (name := method_name(one)) in chosen:
+                reason = f"two methods are called {name}; pass a mapping of names to methods"
+                raise ParameterError("methods", methods, reason)
+            chosen[name] = _named_method(one)
     if not chosen:
         raise ParameterError("methods", methods, f"must name at least one of {', '.join(METHODS)}")
     if select is not None:
@@ -198,6 +207,19 @@ def _method_plans(
         MethodPlan(name, method, choose_points(method.grid), select or method.select, seeds[name])
         for name, method in chosen.items()
     ]
+
+
+def method_name(method: Any) -> str:
+    """The name of a method in results: of a class of one's own, its name in lower case."""
+    if isinstance(method, str):
+        return method.rpartition(":")[2].lower() if ":" in method else method
+    return (method if isinstance(method, type) else type(method)).__name__.lower()
+
+
+def _named_method(method: Any) -> Method:
+    if isinstance(method, str) and ":" not in method:
+        return lookup(METHODS, method, "methods", METHOD_HINTS)
+    return as_method(method, "methods")
 
 
 def _folds(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksieve._types import BoolArray, FloatArray
+from ranksieve._types import BoolArray, FloatArray, PathLike
 from ranksieve.choice.decide import best
 from ranksieve.errors import DataError, short_list
 from ranksieve.experiment.journal import Entry, damaged_line, has_header, read_journal
@@ -20,6 +20,9 @@ from ranksieve.methods import METHODS
 from ranksieve.metrics import Evaluation
 from ranksieve.metrics.evaluate import join_evaluations, summarise
 from ranksieve.metrics.profiles import as_profile
+from ranksieve.show.formats import join_names
+from ranksieve.show.result import Part, Shown
+from ranksieve.show.upwards import report_function
 
 STUDIES_FOLDER = "studies"  # in the folder of a data set, next to the folders of its methods
 TABLE_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
@@ -229,8 +232,8 @@ class DataSetResults:
         return len(next(iter(self.pooled.values())).query_ids)
 
 
-@dataclass(frozen=True, eq=False)
-class Results:
+@dataclass(frozen=True, eq=False, repr=False)
+class Results(Shown):
     """The content of a results folder.
 
     ``unfinished`` maps (data set, method) to the progress of each method that is left out.
@@ -239,6 +242,32 @@ class Results:
     folder: Path
     data_sets: Mapping[str, DataSetResults]
     unfinished: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def report(self, path: PathLike, baseline: str | None = None) -> None:
+        """Write the page that ``ranksieve tables --report`` writes."""
+        report_function("calls.report_results")(self, path, baseline)
+
+    def _line(self) -> str:
+        methods = dict.fromkeys(name for one in self.data_sets.values() for name in one.methods)
+        more = f", {len(self.unfinished)} unfinished" if self.unfinished else ""
+        return f"{join_names(list(methods))} on {join_names(list(self.data_sets))}{more}"
+
+    def shown(self) -> Sequence[Part]:
+        """The tables of accuracy, significance and times."""
+        from ranksieve.experiment.tables import all_tables, main_parts
+
+        return list(main_parts(all_tables(self)))
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Means over folds of every metric on test data, one row per data set and method."""
+        rows = [
+            {"data_set": one.name, "method": name, **result.to_row()}
+            for one in self.data_sets.values()
+            for name, result in one.results.items()
+        ]
+        return {
+            name: [row.get(name) for row in rows] for name in dict.fromkeys(n for row in rows for n in row)
+        }
 
 
 def _pool(folds: Sequence[Evaluation]) -> Evaluation:

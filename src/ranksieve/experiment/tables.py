@@ -19,6 +19,7 @@ from ranksieve.errors import DataError, ParameterError, lookup
 from ranksieve.experiment.results import TABLE_METRICS, DataSetResults, MethodResult, Results
 from ranksieve.methods import METHODS
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, PairedTest, compare
+from ranksieve.show.result import Part, Table
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def metric_heading(metric: str) -> str:
 
 TableBuilder = Callable[[DataSetResults, str], ResultTable]
 """Builds a table from the results on a data set and the name of the baseline."""
+SHOWN_TABLES = ("accuracy", "significance", "times")
 DEFAULT_BASELINE = "ranksvm"
 SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
 MARKS_NOTE = (
@@ -109,6 +111,15 @@ def all_tables(
         for name, data_set in results.data_sets.items()
         for build in (RESULT_TABLES if builders is None else builders)
     ]
+
+
+def main_parts(tables: Sequence[ResultTable]) -> Iterator[Part]:
+    """The tables of accuracy, significance and times, each with its note."""
+    for one in tables:
+        if one.rows and one.name in SHOWN_TABLES:
+            cells = [[f"{c.text}{c.marks}" for c in row] for row in one.rows]
+            yield Table(one.columns, cells, one.title, [[c.bold for c in row] for row in one.rows])
+            yield one.note
 
 
 def baselines_by_data_set(results: Results, baseline: str | None) -> dict[str, str | None]:

@@ -13,20 +13,31 @@ import numpy as np
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray
 from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import as_plain
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, text_array
 from ranksieve.errors import DataError, ParameterError, short_list, warn_caller
 from ranksieve.gpu.matrix import as_host_array
-from ranksieve.metrics.profiles import Empty, Profile, Ties, as_profile, check_empty, profile_for
+from ranksieve.metrics.profiles import (
+    STANDARD_PROFILE,
+    Empty,
+    Profile,
+    Ties,
+    as_profile,
+    check_empty,
+    profile_for,
+)
 from ranksieve.metrics.table import Judged, MetricSpec, Ranked, TieOrder, parse
+from ranksieve.show.formats import join_names, metric_title, plural
+from ranksieve.show.result import Part, Shown, Table
 
 DEFAULT_METRICS = ("ndcg@10", "map")
 TIE_ORDERS: tuple[TieOrder, ...] = ("mean", "worst", "best")
 LEAST_TIE_EFFECT = 0.001  # of the order of tied documents on a mean, to warn
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Shown):
     """Metric values of one ranking: ``mean[name]``, and ``per_query[name]`` in the order of ``query_ids``.
 
     Names are in lower case (``ndcg@10``, ``map``). A skipped query is NaN and not part of the mean.
@@ -45,6 +56,23 @@ class Evaluation:
     def ties(self) -> Ties:
         """The order of documents with equal scores."""
         return self.profile.ties
+
+    def _line(self) -> str:
+        means = ", ".join(f"{metric_title(name)} {value:.4f}" for name, value in self.mean.items())
+        return f"{means}; {plural(len(self.query_ids), 'query', 'queries')}, {self.profile.phrase}"
+
+    def shown(self) -> Sequence[Part]:
+        """The means, the number of queries and the profile."""
+        means = [(metric_title(name), f"{value:.4f}") for name, value in self.mean.items()]
+        queries = plural(len(self.query_ids), "query", "queries")
+        short = [short_lists(self)] if self.too_short else []
+        return [Table(["metric", "mean"], means), f"{queries}; {self.profile.phrase}.", *short]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """The metrics of each query."""
+        return {"query": self.query_ids.tolist()} | {
+            name: values.tolist() for name, values in self.per_query.items()
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""
@@ -199,8 +227,11 @@ def _warn_of_ties(evaluations: Sequence[Evaluation], share: float) -> None:
 
 
 def scores_of(scorer: Any, data: Dataset) -> Any:
-    """Scores of a model or fitted ranker; anything else is returned as the scores."""
-    return scorer.predict(data) if hasattr(scorer, "predict") and not hasattr(scorer, "steps") else scorer
+    """Scores of a model, a fitted ranker, or another object with ``predict``; else it is the scores."""
+    if not hasattr(scorer, "predict") or hasattr(scorer, "steps"):
+        return scorer
+    takes_data = hasattr(scorer, "to_model") or hasattr(scorer, "locate")  # rankers and models
+    return scorer.predict(data if takes_data or isinstance(data, RemoteData) else as_plain(data.X))
 
 
 _Settings: TypeAlias = tuple[list[MetricSpec], Profile, Empty | None]
@@ -403,3 +434,18 @@ def _check_queries(run: Scores, qrels: Scores) -> None:
     warning += [f"{unjudged} queries of the run have no judgements and are ignored"] if unjudged else []
     if warning:
         warnings.warn("; ".join(warning), stacklevel=3)
+
+
+def short_lists(evaluation: Evaluation) -> str:
+    """Sentence about lists that are shorter than the cutoff of a metric; empty if there are none."""
+    if not evaluation.too_short:
+        return ""
+    counts, metrics = list(evaluation.too_short.values()), list(evaluation.too_short)
+    one = counts == [1]
+    return (
+        f"{join_names([str(count) for count in counts])} of {len(evaluation.query_ids)} queries "
+        f"{'has' if one else 'have'} fewer than {join_names([name.partition('@')[2] for name in metrics])} "
+        f"documents; the {evaluation.profile.name} profile counts {'its' if one else 'their'} "
+        f"{join_names([metric_title(name) for name in metrics])} as 0 "
+        f"({STANDARD_PROFILE.name} does not)."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +15,8 @@ from ranksieve._util.files import to_plain
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.metrics.evaluate import Evaluation, parse_all
 from ranksieve.metrics.table import MetricSpec
+from ranksieve.show.formats import metric_title, plural, signed
+from ranksieve.show.result import Part, Shown, Table
 
 SIGNIFICANCE_LEVEL = 0.05
 """A difference with a p-value below this is called significant."""
@@ -50,8 +52,8 @@ class PairedTest:
     p_randomisation_holm: float = math.nan
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """One row per pair and metric, and the settings of the tests."""
 
     rows: tuple[PairedTest, ...]
@@ -59,6 +61,30 @@ class Comparison:
     alternative: Alternative
     n_permutations: int
     random_state: int
+
+    def _line(self) -> str:
+        first = self.rows[0]
+        tests = f"{first.a} − {first.b} {signed(first.difference)} {metric_title(first.metric)}"
+        more = f" and {plural(len(self.rows) - 1, 'more test')}" if len(self.rows) > 1 else ""
+        return f"{tests}, p = {first.p_t:.2g} (t), {first.p_randomisation:.2g} (randomisation){more}"
+
+    def shown(self) -> Sequence[Part]:
+        """One row per pair and metric."""
+        columns = ["metric", "a", "b", "a - b", "wins", "ties", "losses", "p (t)", "Holm"]
+        rows = [
+            (metric_title(r.metric), r.a, r.b, f"{r.difference:+.4f}", r.wins, r.ties, r.losses,
+             r.p_t, r.p_t_holm, r.p_randomisation, r.p_randomisation_holm)
+            for r in self.rows
+        ]  # fmt: skip
+        note = (
+            f"Paired tests over queries, {self.alternative}: t-test and randomisation; "
+            "Holm: corrected for the number of pairs per metric."
+        )
+        return [Table([*columns, "p (random)", "Holm"], rows), note]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """All fields of the rows."""
+        return {one.name: [getattr(row, one.name) for row in self.rows] for one in fields(PairedTest)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; NaN becomes None."""

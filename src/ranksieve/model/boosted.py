@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -35,6 +35,8 @@ from ranksieve.prepare import (
     Normalisation,
     Preparation,
 )
+from ranksieve.show.fit import feature_columns, fit_line, fit_parts
+from ranksieve.show.result import Part, Shown
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,8 @@ class BoostedModelFile(msgspec.Struct, forbid_unknown_fields=True):
     version: str
 
 
-@dataclass(frozen=True)
-class BoostedModel(ModelInputs):
+@dataclass(frozen=True, repr=False)
+class BoostedModel(Shown, ModelInputs):
     """score(x) = a sum of steps or trees over the features in use, with the provenance of the model.
 
     ``preparation`` defines how missing values are replaced and features normalised, ``data`` holds the
@@ -200,6 +202,17 @@ class BoostedModel(ModelInputs):
     data: Mapping[str, str] = field(default_factory=dict)
     version: str = __version__
     chosen_by: None = None
+
+    def _line(self) -> str:
+        return fit_line(self)
+
+    def shown(self) -> Sequence[Part]:
+        """Its size and the number of features in use."""
+        return list(fit_parts(None, self))
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Features in use."""
+        return feature_columns(None, self)
 
     @property
     def names(self) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NotRequired, Protocol, TypedDict
 import msgspec
 import numpy as np
 
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import Finite, atomic_write, convert_to, decode_json, to_plain
 from ranksieve._version import __version__
 from ranksieve.data.dataset import Dataset
@@ -38,6 +38,11 @@ from ranksieve.prepare import (
     Steps,
 )
 from ranksieve.prepare.steps import missing_name, step_name
+from ranksieve.show.card import model_card
+from ranksieve.show.explain import card_parts
+from ranksieve.show.fit import feature_columns, fit_line, fit_parts
+from ranksieve.show.result import Part, Shown
+from ranksieve.show.upwards import Drawn, report_function
 
 MAX_CARD_LEVELS = 99
 
@@ -299,8 +304,8 @@ class Term:
         _set(self, name=str(self.name), index=operator.index(self.index), weight=float(self.weight))
 
 
-@dataclass(frozen=True)
-class LinearModel(ModelInputs):
+@dataclass(frozen=True, repr=False)
+class LinearModel(Drawn, Shown, ModelInputs):
     """score(x) = intercept + Σ_j weight_j · x_j over the features in use, with the provenance of the model.
 
     A term with a curve adds weight_j · curve_j(x_j) instead.
@@ -372,6 +377,42 @@ class LinearModel(ModelInputs):
             curve = Curve.of_steps(steps.thresholds[j], rises, missing)
             terms.append(Term(steps.features[j], j, 1.0, curve))
         return cls(tuple(terms), len(steps.features))
+
+    def _line(self) -> str:
+        return fit_line(self)
+
+    def shown(self) -> Sequence[Part]:
+        """Held-out metric, features with their weights or points, and what is proven."""
+        parts = list(fit_parts(None, self))
+        return parts if self.card is None else [*card_parts(self), *parts[-1:]]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Features with their weights."""
+        return feature_columns(None, self)
+
+    def report(self, path: PathLike, **shown: Any) -> None:
+        """Write the page of the model, such as a scorecard; ``test`` data and a ``title`` may be given."""
+        report_function("calls.report_model")(self, path, **shown)
+
+    def model_card(self, test: Dataset | None = None) -> str:
+        """Markdown for a model registry: data, metric with its interval, features, proof and limits.
+
+        ``test`` data, used neither for fitting nor for selection, add their metric with its interval.
+        """
+        tested = (
+            ""
+            if test is None
+            else report_function("calls.evaluate_test")("the test data", test, self).sentence
+        )
+        return model_card(self, tested=tested)
+
+    def report_explanation(self, path: PathLike, data: Dataset, **shown: Any) -> None:
+        """Write the page that ``ranksieve explain --report`` writes.
+
+        ``queries``, ``feature_costs``, ``metric`` and ``title`` may be given; by default, it explains the
+        three worst queries.
+        """
+        report_function("calls.report_explanation")(self, path, data, **shown)
 
     @property
     def has_curves(self) -> bool:

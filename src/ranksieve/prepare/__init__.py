@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ranksieve._types import FloatArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.parts import transform_parts
 from ranksieve.data.queries import Queries
@@ -28,8 +29,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Preparation:
+@dataclass(frozen=True, repr=False)
+class Preparation(ShortRepr):
     """Transformation of features before scoring: first ``missing``, then ``normalisation``, then ``steps``.
 
     All contain the parameters learned from the training data. The default changes nothing. With ``steps``,

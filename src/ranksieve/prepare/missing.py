@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.features import column_blocks
 from ranksieve.data.matrix import (
@@ -97,8 +98,8 @@ def check_policy(policy: str, allowed: Sequence[str] = MISSING_POLICIES) -> None
         raise ParameterError("missing", policy, f"unknown; choose one of {', '.join(allowed)}")
 
 
-@dataclass(frozen=True)
-class MissingPolicy:
+@dataclass(frozen=True, repr=False)
+class MissingPolicy(ShortRepr):
     """Replacement of missing values, with the parameters learned from the training data.
 
     "zero" inserts 0, "query_min" the minimum of the feature over the documents of the query, "column_mean"

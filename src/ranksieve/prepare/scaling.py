@@ -11,6 +11,7 @@ import numpy as np
 
 from ranksieve._parallel import split_blocks
 from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import map_column_blocks
 from ranksieve.data.inputs import check_features, check_labels
@@ -227,8 +228,8 @@ def _within_0_and_1(data: Dataset) -> bool:
     return low >= 0.0 and high <= 1.0
 
 
-@dataclass(frozen=True)
-class Normalisation:
+@dataclass(frozen=True, repr=False)
+class Normalisation(ShortRepr):
     """x → (x − centre) / scale in float64.
 
     "z" uses the mean and the standard deviation (÷ n) of the training data, "within_z" the mean and the

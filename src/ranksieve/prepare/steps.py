@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ranksieve._types import FloatArray, IntArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset, check_finite
 from ranksieve.data.features import map_column_blocks
 from ranksieve.data.inputs import check_labels
@@ -22,8 +23,8 @@ SHAPES = (LINES, CURVES)
 AUTO = "auto"  # curves if they are better
 
 
-@dataclass(frozen=True)
-class Steps:
+@dataclass(frozen=True, repr=False)
+class Steps(ShortRepr):
     """Thresholds of each feature, ascending, and whether it has a level for missing values.
 
     The columns are 1[x ≥ t] for each threshold t of the first feature, then 1[x is missing] if a training

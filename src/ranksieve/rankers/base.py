@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from ranksieve._parallel import single_threaded_blas
-from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix
+from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import (
     Dataset,
@@ -32,6 +36,7 @@ from ranksieve.data.inputs import (
     numbered_names,
     refuse_text,
 )
+from ranksieve.data.matrix import is_streamed
 from ranksieve.data.parts import NEEDS_MEMORY, RemoteData
 from ranksieve.errors import DataError, ParameterError, warn_caller
 from ranksieve.gpu import check_device
@@ -44,9 +49,16 @@ from ranksieve.path import Progress
 from ranksieve.penalties import Penalty
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.prepare.scaling import warn_of_scales
+from ranksieve.rankers.arguments import reported, usual_arguments
+from ranksieve.rankers.callbacks import has_callbacks, learn_with_callbacks
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
+from ranksieve.show.card import model_card
+from ranksieve.show.fit import feature_columns, ranker_parts
+from ranksieve.show.result import Summary
+from ranksieve.show.upwards import Drawn, report_function
 from ranksieve.solvers.base import Callback, Problem, Result, Solver, Trace, relative, warn_not_converged
 
+MAX_VARIANCE_CELLS = 4_000_000  # values of the sample that importances are measured on
 STANDARDISED_TOL = 1e-5  # error of means and deviations: above the rounding of float32
 ValidData = Dataset | tuple[Any, Any, Any] | None
 Attributes = dict[str, Any]
@@ -117,7 +129,7 @@ class Task:
 
 
 @dataclass(eq=False, repr=False)
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
     """Base class of rankers: score(x) = ⟨coef_, x⟩, unless a method overrides ``_scores``.
 
     Missing values of x are filled according to ``missing``, and x is normalised according to ``normalise``;
@@ -143,6 +155,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     _origin: Origin = field(init=False)
     _fit_parameters: Mapping[str, Any] = field(init=False)
     _fitted: tuple[str, ...] = field(init=False)  # names of the fitted attributes
+    _importances: FloatArray | None = field(init=False)
+    _uncounted: str = field(init=False)  # sentence about held-out lists that are too short
 
     _: KW_ONLY
     normalise: Normalise = "none"
@@ -157,6 +171,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
         callback: Callback | None = None,
+        progress: bool | Progress | None = None,
+        **others: Any,
     ) -> Self:
         """Learn to rank.
 
@@ -174,18 +190,40 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         callback : callable, optional
             Called after each iteration, round or tree with (its number, weights, objective, gap); number 0 is
             a solver's starting point.
+        progress : bool or callable, optional
+            True: show the progress of iterations; a function is called with (number of iterations, most).
+        **others
+            ``group``, the number of rows of each query as in LightGBM and XGBoost, in place of ``qid``;
+            ``verbose`` is the same as ``progress``.
         """
         weights = {"query_weight": query_weight, "document_weight": document_weight}
-        return self._learn(X, y, qid, **weights, callback=callback)
+        return self._learn(X, y, qid, **weights, callback=callback, progress=progress, **others)
+
+    @available_if(has_callbacks)  # type: ignore[untyped-decorator]
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Use scikit-learn's callbacks in ``fit``, such as ``sklearn.callback.ProgressBar()``."""
+        from sklearn.callback import CallbackSupportMixin
+
+        CallbackSupportMixin.set_callbacks(self, *callbacks)
+        return self
 
     def _learn(self, X: Any, y: Any, qid: Any, **options: Any) -> Self:
         """Check and prepare the data, fit, and set the fitted attributes; on an error none is set."""
         check_parameters(self)
-        with single_threaded_blas():
+        X, y, qid, options = usual_arguments(self, X, y, qid, options)
+        if getattr(self, "_skl_callbacks", ()):
+            learn_with_callbacks(self, partial(self._learn_from, X, y, qid), options)
+        else:
+            self._learn_from(X, y, qid, **options)
+        return self
+
+    def _learn_from(self, X: Any, y: Any, qid: Any, **options: Any) -> None:
+        with reported(self, options) as options, single_threaded_blas():
             task = self._task(X, y, qid, **options)
             fitted = self._fit(task)
         self._set(task.origin, fitted)
-        return self
+        self._importances = share_of_variance(self, task.source)
+        self._uncounted = _uncounted(self, task)
 
     def _task(
         self,
@@ -249,6 +287,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         attributes = {**origin.attributes, **fitted}
         self.__dict__.update(attributes, _fitted=tuple(attributes))
         self._fit_parameters = self._stated_parameters()
+        self._importances, self._uncounted = None, ""
 
     def _loss(self) -> Loss | None:
         """The loss; None for a method that does not minimise loss + penalty."""
@@ -329,6 +368,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self.preparation_.missing
 
     @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each feature in the variance of the scores of training documents within their queries.
+
+        The variance of w_j·x_j, or of the curve of the feature, within queries, divided by the sum over
+        features: covariances are left out. Measured on at most the first 4 million values of the training
+        data, if these are in memory.
+        """
+        check_is_fitted(self, "n_features_in_")
+        if self._importances is None:
+            raise AttributeError(
+                f"feature_importances_ of {type(self).__name__} needs a linear model that was fitted on data "
+                "in memory; rs.feature_importance(model, data) measures the loss without each feature"
+            )
+        return self._importances
+
+    @property
     def support_(self) -> IntArray:
         """Columns with a nonzero weight, ascending."""
         return np.flatnonzero(self.coef_)
@@ -383,13 +438,75 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             warn_caller(STANDARDISED, StandardisedWarning)
         return replace(
             self._linear_model(),
-            method=type(self).__name__,
+            method=self._model_name,
             parameters=self._fit_parameters,
             certificate={k: v for k, v in self._certificate().items() if not _is_not_finite(v)},
             metrics=self._metrics(),
             chosen_by=self._chosen_by(),
             data=self._origin.fingerprints,
         )
+
+    @property
+    def _model_name(self) -> str:
+        """Name of the method in the model file."""
+        return type(self).__name__
+
+    def summary(self, scaled: bool = False) -> Summary:
+        """What ``ranksieve fit`` prints: held-out metric, features with their weights, and the proof.
+
+        Weights are per unit of the data; ``scaled=True`` shows those of the scaled features. It prints
+        itself at the prompt and in notebooks; ``to_frame()`` makes a data frame of the features.
+        """
+        with warnings.catch_warnings():  # to_model() shows it
+            warnings.simplefilter("ignore", StandardisedWarning)
+            model = self.to_model()
+        return Summary(list(ranker_parts(self, model, self._uncounted, scaled)), feature_columns(self, model))
+
+    def model_card(self, test: Dataset | None = None) -> str:
+        """Markdown for a model registry: data, metric with its interval, features, proof and limits.
+
+        ``test`` data, used neither for fitting nor for selection, add their metric with its interval.
+        """
+        model = self.to_model()
+        tested = (
+            ""
+            if test is None
+            else report_function("calls.evaluate_test")("the test data", test, model).sentence
+        )
+        return model_card(model, self, tested)
+
+    def report(self, path: PathLike, **shown: Any) -> None:
+        """Write the page of the fit, one HTML file: what ``ranksieve fit --report`` writes.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        train, valid, test : Dataset, optional
+            Training data: the metric of each feature alone, and histograms beneath curves. Validation data:
+            more metrics. Test data, used neither for fitting nor for selection: shown first.
+        title : str, optional
+            Heading of the page.
+        """
+        report_function("calls.report_fit")(self, path, **shown)
+
+    def __str__(self) -> str:
+        return str(self.summary()) if hasattr(self, "n_features_in_") else repr(self)
+
+    def _repr_html_inner(self) -> str:
+        return self._with_summary(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return {kind: self._with_summary(text) if "html" in kind else text for kind, text in bundle.items()}
+
+    def _with_summary(self, html: str) -> str:
+        """scikit-learn's diagram, followed by the summary after a fit."""
+        if not hasattr(self, "n_features_in_"):
+            return html
+        summary = self.summary()
+        diagram = html.replace(escape(str(summary)), escape(repr(self)))  # which shows `str` without styles
+        return f"{diagram}\n{summary._repr_html_()}"
 
     def _linear_model(self) -> LinearModel:
         """A model without provenance, to score with."""
@@ -549,6 +666,37 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.target_tags.positive_only = self.can("grades")
         return tags
+
+
+def share_of_variance(ranker: Ranker, data: Any) -> FloatArray | None:
+    """Share of each column of a ranker in the variance of scores; None unless linear, on data in memory."""
+    in_memory = isinstance(data, Dataset) and not isinstance(data, RemoteData)
+    if not in_memory or not ranker.can("linear") or is_streamed(data.X) or is_on_gpu(data.X):
+        return None
+    names, model = ranker.coef_names_, ranker._linear_model()
+    shares = np.zeros(len(names))
+    if model.terms:
+        most = max(MAX_VARIANCE_CELLS // len(model.terms), 1)
+        last = int(np.searchsorted(data.queries.offsets, most, side="right")) - 1
+        part = data.select_queries(np.arange(max(last, 1)))
+        added = part.queries.group(model.inputs(part) * model.weights)
+        starts, sizes = part.queries.offsets[:-1], part.queries.sizes
+        added -= np.repeat(np.add.reduceat(added, starts, axis=0) / sizes[:, None], sizes, axis=0)
+        variance = np.einsum("ij,ij->j", added, added)
+        index = {name: j for j, name in enumerate(names)}
+        total = variance.sum()
+        shares[[index[name] for name in model.names]] = variance / total if total > 0 else 0.0
+    return shares
+
+
+def _uncounted(ranker: Any, task: Task) -> str:
+    """Sentence about held-out lists that are too short for the metric, if its profile has a rule for them."""
+    in_memory = not (isinstance(task.source, RemoteData) or is_streamed(task.source.X))
+    if not (ranker.can("valid") and in_memory and ranker.choice_.validation.profile.short_list_is_zero):
+        return ""
+    from ranksieve.rankers.measures import too_short_to_count
+
+    return too_short_to_count(ranker, task.source, task.valid)
 
 
 def in_column_order(data: Dataset, names: tuple[str, ...], ranker: Ranker) -> Dataset:

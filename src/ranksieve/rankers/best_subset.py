@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ranksieve._parallel import single_threaded_blas
-from ranksieve._types import BoolArray, FloatArray, IntArray
+from ranksieve._types import BoolArray, FloatArray, IntArray, PathLike
 from ranksieve.choice.folds import Folds
 from ranksieve.choice.forward import ForwardSearch
 from ranksieve.choice.held_out import HeldOut, Validation, number_of_folds
@@ -40,6 +40,7 @@ from ranksieve.rankers.parameters import (
     stated_costs,
     usable_budget,
 )
+from ranksieve.show.upwards import report_function
 from ranksieve.solvers import Trace
 from ranksieve.solvers.base import Callback
 from ranksieve.subset import Effort, SubsetResult, SubsetSearch
@@ -137,7 +138,7 @@ class BestSubset(Ranker):
         *,
         query_weight: QueryWeight | None = None,
         progress: Progress | None = None,
-    ) -> list[BestSubset]:
+    ) -> BestSubsets:
         """Fit one ranker per number of features; each search starts from the previous set.
 
         ``progress`` is called with (percent done, summed over sizes; 100 × number of sizes). During a search
@@ -152,7 +153,7 @@ class BestSubset(Ranker):
             for done, ranker in enumerate(rankers):
                 callback = _time_callback(progress, done, len(rankers), self.time_limit)
                 ranker._set(task.origin, ranker._best(task, search, costs, callback))
-        return rankers
+        return BestSubsets(rankers)
 
     def _search(self, task: Task) -> tuple[SubsetSearch, FeatureCosts | None]:
         objective = make_objective(task.data, self._loss(), task.query_weight)
@@ -225,6 +226,18 @@ class BestSubset(Ranker):
 
     def _metrics(self) -> dict[str, float]:
         return cost_of(self.costs_, self.coef_names_, self.support_)
+
+
+class BestSubsets(list[BestSubset]):
+    """The best subsets of several sizes."""
+
+    def report(self, path: PathLike, data: Dataset, valid: Dataset | None = None, **options: Any) -> None:
+        """Write the page that ``ranksieve subset --report`` writes.
+
+        ``data`` are the training data; held-out queries are those of ``valid``, or of cross-validation.
+        ``metric``, ``profile``, ``cv``, ``random_state`` and ``query_weight`` may be given.
+        """
+        report_function("calls.report_sizes")(self, path, data, valid, **options)
 
 
 def _time_callback(progress: Progress | None, done: int, total: int, time_limit: float) -> Callback | None:

@@ -18,6 +18,7 @@ from ranksieve.data.matrix import dense_rows
 from ranksieve.errors import DataError, ParameterError, lookup
 from ranksieve.kernels.concordance import concordances
 from ranksieve.metrics import Evaluator, Profile
+from ranksieve.metrics.evaluate import evaluate_quietly, join_evaluations, short_lists
 
 Measure: TypeAlias = Callable[[Dataset, FloatArray | None], FloatArray]
 """(data, query weights or None) -> one importance per feature, or a features × features matrix."""
@@ -325,3 +326,14 @@ def _as_floats(name: str, value: Any) -> FloatArray:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(name, value, f"must be a known name or an array of numbers: {error}") from None
+
+
+def too_short_to_count(ranker: Any, data: Dataset, held_out: Dataset | None) -> str:
+    """Sentence about held-out lists that are too short for the metric; independent of the scores."""
+
+    if not ranker.can("valid"):
+        return ""
+    uses_train, by = held_out is None or getattr(ranker, "n_folds_", 0) > 0, ranker.choice_.validation
+    parts = [part for part in (data if uses_train else None, held_out) if part is not None]
+    equal_scores = (evaluate_quietly(np.zeros(part.n_docs), part, by.metric, by.profile) for part in parts)
+    return short_lists(join_evaluations(list(equal_scores)))

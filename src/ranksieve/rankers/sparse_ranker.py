@@ -224,7 +224,8 @@ class SparseRanker(Ranker):
         query_weight: QueryWeight | None = None,
         document_weight: Any = None,
         previous: LinearModel | FittedRanker | PathLike | None = None,
-        progress: Progress | None = None,
+        progress: bool | Progress | None = None,
+        **others: Any,
     ) -> Self:
         """Fit the families and select the model that ranks held-out queries best.
 
@@ -244,13 +245,16 @@ class SparseRanker(Ranker):
         previous : LinearModel, its file or a fitted ranker, optional
             Refit from this model: keep its features, with new weights, unless another candidate is
             significantly better. ``changes_`` describes the changes.
-        progress : callable, optional
-            Called with (points done, total).
+        progress : bool or callable, optional
+            True: show the progress; a function is called with (points done, total).
+        **others
+            ``group``, the number of rows of each query as in LightGBM and XGBoost, in place of ``qid``;
+            ``verbose`` is the same as ``progress``.
         """
         model = None if previous is None else as_model(previous)
         return self._learn(
             X, y, qid, query_weight=query_weight, document_weight=document_weight, valid=valid,
-            progress=progress, previous=model,
+            progress=progress, previous=model, **others,
         )  # fmt: skip
 
     def _task(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Task:

@@ -11,7 +11,8 @@ from ranksieve.report.fit_page import (
     planted_features,
     write_report,
 )
-from ranksieve.report.page import Gains, certificate, percent, require_extra
+from ranksieve.report.page import Gains, require_extra
+from ranksieve.show.formats import certificate, percent
 
 __all__ = [
     "CurvePicture",

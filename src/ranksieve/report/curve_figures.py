@@ -13,7 +13,8 @@ from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.matrix import dense_block
 from ranksieve.model.linear import Curve, LinearModel
-from ranksieve.report.page import OTHER, PALETTE, Figure, axis, layout, marks, percent_text, plural, steps
+from ranksieve.report.page import OTHER, PALETTE, Figure, axis, layout, marks, steps
+from ranksieve.show.formats import by_range, direction, level_text, number, percent_text, plural, value_texts
 
 N_BINS, MAX_BINS = 24, 40  # bars of a histogram; the most if each is one value
 MAX_PLACES = 2000  # of a regular grid; values on a finer one count as continuous
@@ -25,54 +26,6 @@ SKEWED = 0.1  # the median is below this share of the range: a logarithmic axis,
 MAIN, SIDE = [0.0, 0.74], [0.8, 1.0]  # shares of the width: the curve, the level of missing values
 WHOLE = [0.0, 1.0]
 CURVE, VALUES = [0.36, 1.0], [0.0, 0.26]  # shares of the height: the curve, the histogram
-
-
-def value_texts(curve: Curve) -> list[str]:
-    """Values of each level: "below 7.5", "from 7.5 to 7.9", "from 7.9"."""
-    if not curve.thresholds:
-        return ["any value"]
-    written = ([number(t, digits) for t in curve.thresholds] for digits in (5, 9, 17))
-    texts = next(texts for texts in written if len({*texts}) == len(texts))
-    inner = [f"from {low} to {high}" for low, high in pairwise(texts)]
-    return [f"below {texts[0]}", *inner, f"from {texts[-1]}"]
-
-
-def number(value: float, digits: int = 5) -> str:
-    """A value of a feature; large numbers, which may be dates or ids, keep ten digits."""
-    return f"{value:.{max(digits, 10 if abs(value) >= 1e4 else 0)}g}".replace("-", "−")
-
-
-def level_text(level: float) -> str:
-    """A level with its sign and three significant digits."""
-    return f"{level:+#.3g}".rstrip(".").replace("-", "−") if level else "0"
-
-
-def direction(curve: Curve) -> str:
-    """Whether the curve rises, falls, or does both (mixed)."""
-    rises = curve.steps
-    if not len(rises):
-        return "only missing"
-    return "rising" if (rises >= 0).all() else "falling" if (rises <= 0).all() else "mixed"
-
-
-def by_range(curves: dict[str, Curve]) -> dict[str, Curve]:
-    """Curves by decreasing range."""
-    return dict(sorted(curves.items(), key=lambda one: -one[1].range))
-
-
-CURVE_COLUMNS = ("range", "lowest", "highest", "steps", "direction")
-
-
-def curve_cells(curve: Curve) -> tuple[str, ...]:
-    """Cells of ``CURVE_COLUMNS``; the lowest and highest levels are those of values, not of missing ones."""
-    lowest, highest = level_text(min(curve.levels)), level_text(max(curve.levels))
-    return (
-        level_text(curve.range).removeprefix("+"),
-        lowest,
-        highest,
-        str(len(curve.thresholds)),
-        direction(curve),
-    )
 
 
 @dataclass(frozen=True)

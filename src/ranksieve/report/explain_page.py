@@ -14,39 +14,32 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.data.describe import full_document_name
 from ranksieve.errors import ParameterError
 from ranksieve.explain import (
-    FeatureContribution,
     FeatureImportance,
-    PairExplanation,
     QueryExplanation,
     WorstQuery,
     explain_query,
 )
 from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_model
-from ranksieve.report.curve_figures import (
-    CurvePicture,
+from ranksieve.report.curve_figures import CurvePicture, curve_pictures
+from ranksieve.report.page import render_page
+from ranksieve.show.explain import (
+    ADD_UP,
+    card_table,
+    drop_name,
+    preparation_sentences,
+    query_title,
+    value_cells,
+    with_text,
+)
+from ranksieve.show.formats import (
     by_range,
     curve_cells,
-    curve_pictures,
-    level_text,
-    number,
-)
-from ranksieve.report.page import (
     metric_text,
     metric_title,
     p_value,
     plural,
-    render_page,
     signed,
     weight_text,
-)
-
-SCALING_TEXTS = {
-    "query_z": "minus the mean over the documents of the query, divided by their standard deviation",
-    "query_min_max": "minus the minimum over the documents of the query, divided by their range",
-}
-FILL_TEXTS = {"zero": "0", "query_min": "the minimum of the feature in the query"}
-ADD_UP = (
-    'Score: divide each value by its "per", multiply by the points and add up. The highest score ranks first.'
 )
 
 
@@ -58,7 +51,7 @@ def card_text(model: LinearModel | FittedRanker, data: Dataset | None = None) ->
         raise ParameterError("model", model, "is not a scorecard; create one with make_scorecard")
     points = f"points from −{card.levels} to {card.levels}"
     title = f"Scorecard: {plural(len(card.points), 'feature')}, {points}"
-    parts = [title, _card_table(model, card), "\n".join([*preparation_sentences(model), ADD_UP])]
+    parts = [title, _card_text_table(model), "\n".join([*preparation_sentences(model), ADD_UP])]
     return "\n\n".join([*parts, *([] if data is None else [_example(model, card, data)])]) + "\n"
 
 
@@ -66,31 +59,9 @@ def _by_points(card: Card) -> list[str]:
     return sorted(card.points, key=lambda name: -abs(card.points[name]))
 
 
-def _card_table(model: LinearModel, card: Card) -> str:
-    missing = model.preparation.missing
-    means = dict(zip(missing.features, missing.means, strict=True))
-    head = ["feature", "points", "per", *(["if missing"] if means else [])]
-    rows = [
-        [name, signed(card.points[name], 0), f"{card.units[name]:g}"]
-        + ([f"{means[name]:.6g}" if name not in missing.indicators else ""] if means else [])
-        for name in _by_points(card)
-    ]
-    return _aligned([head, *rows])
-
-
-def preparation_sentences(model: LinearModel) -> list[str]:
-    """How missing values are filled and values are scaled within queries."""
-    missing, normalisation = model.preparation.missing, model.preparation.normalisation
-    sentences = [
-        f'"{name}" is 1 if {source} is missing, else 0.' for name, source in missing.indicators.items()
-    ]
-    if missing.policy in FILL_TEXTS:
-        sentences.append(f"Missing values are replaced by {FILL_TEXTS[missing.policy]}.")
-    if normalisation.kind in SCALING_TEXTS:
-        sentences.append(
-            f"Values are scaled first: value {SCALING_TEXTS[normalisation.kind]} ({normalisation.kind})."
-        )
-    return sentences
+def _card_text_table(model: LinearModel) -> str:
+    table = card_table(model)
+    return _aligned([table.columns, *table.cells()])
 
 
 def _example(model: LinearModel, card: Card, data: Dataset) -> str:
@@ -115,9 +86,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-MAX_TEXT_LENGTH = 60  # characters, in tables and sentences
-
-
 def model_sentences(model: LinearModel) -> list[str]:
     """The formula of the model, and how values are filled and scaled."""
     name = model.method or "The model"
@@ -138,90 +106,6 @@ def model_sentences(model: LinearModel) -> list[str]:
             f"Values are scaled first: minus the centre of the training data, divided by its scale ({kind})."
         )
     return sentences
-
-
-def value_text(logged: float | None, filled: float | None) -> str:
-    """A value of the data, or "missing, filled with 3.1"; "missing" if the model has a level for it."""
-    if logged is not None and logged == logged:
-        return f"{logged:.4g}" if abs(logged) < 1e4 else number(logged)
-    return "missing" if filled is None or filled != filled else f"missing, filled with {filled:.4g}"
-
-
-def next_step_text(step: tuple[float, float] | None) -> str:
-    """``from 8.1 on 0.3 more``: the next threshold of a curve and the change of the contribution there."""
-    if step is None or step[0] != step[0]:
-        return ""
-    return f"from {number(step[0])} on {abs(step[1]):.3g} {'more' if step[1] > 0 else 'less'}"
-
-
-def level_texts(part: FeatureContribution) -> tuple[str, str]:
-    """``7.9 gives +0.82; from 8.1 on 0.3 more`` for both documents."""
-    values, levels = logged_values(part), (part.value_a, part.value_b)
-    gives = [f"{v} gives {level_text(part.weight * level)}" for v, level in zip(values, levels, strict=True)]
-    steps = map(next_step_text, (part.next_a, part.next_b))
-    a, b = ("; ".join(filter(None, one)) for one in zip(gives, steps, strict=True))
-    return a, b
-
-
-def pair_sentence(pair: PairExplanation, top: int) -> str:
-    """``A ranks above B by 0.42: bm25_title +0.31 (12.9 against 0.2), …``, with values of the data."""
-    relation = "above" if pair.difference > 0 else "below" if pair.difference < 0 else "level with"
-    by = f" by {abs(pair.difference):.4g}" if pair.difference else ""
-    parts = [part for part in pair.parts if part.contribution]
-    reasons = [f"{p.feature} {p.contribution:+.4g} ({' against '.join(logged_values(p))})" for p in parts]
-    more = f" and {len(reasons) - top} smaller" if len(reasons) > top else ""
-    text = ", ".join(reasons[:top]) + more if reasons else "no feature in use differs"
-    a, b = with_text(pair.a, pair.text_a), with_text(pair.b, pair.text_b)
-    return f"{a} ranks {relation} {b}{by}: {text}."
-
-
-def logged_values(part: FeatureContribution) -> tuple[str, str]:
-    """Both values of a part, as in the data."""
-    return value_text(part.logged_a, part.filled_a), value_text(part.logged_b, part.filled_b)
-
-
-def query_title(query: object, text: str) -> str:
-    """``Query 7: text of the query``."""
-    return f"Query {query}{f': {text}' if text else ''}"
-
-
-def with_text(name: object, text: str) -> str:
-    """``D12 “The title”``."""
-    return f"{name} “{shortened_text(text)}”" if text else str(name)
-
-
-def shortened_text(text: str) -> str:
-    """One line of at most ``MAX_TEXT_LENGTH`` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_TEXT_LENGTH else f"{line[: MAX_TEXT_LENGTH - 1]}…"
-
-
-def value_cells(query: QueryExplanation, document: int, features: Sequence[int]) -> list[str]:
-    """Values of a document, with the scaled values if the model normalises, or the next step of a curve."""
-    cells = []
-    for j in features:
-        logged = value_text(float(query.logged[document, j]), float(query.filled[document, j]))
-        if query.next_thresholds is not None and query.next_changes is not None:
-            threshold, change = query.next_thresholds[document, j], query.next_changes[document, j]
-            cells.append(
-                logged if np.isnan(threshold) else f"{logged} ({number(threshold)}: {level_text(change)})"
-            )
-        else:
-            cells.append(f"{logged} → {query.values[document, j]:.3g}" if query.scaled else logged)
-    return cells
-
-
-def drop_name(drop: FeatureImportance) -> str:
-    """A feature, or a group with its features in use."""
-    return f"group {drop.feature}: {', '.join(drop.dropped)}" if drop.group else drop.feature
-
-
-def worst_sentence(worst: WorstQuery) -> str:
-    """``Query 7: NDCG@10 0.12; its only relevant document is at rank 9 of 30: D4; first is D2.``"""
-    title = query_title(worst.query, worst.text)
-    best, first = with_text(worst.document, worst.document_text), with_text(worst.first, worst.first_text)
-    top = "" if worst.rank == 1 else f"; first is {first}"
-    return f"{title}: {metric_title(worst.metric)} {metric_text(worst.value)}; {worst.why}: {best}{top}."
 
 
 FEATURES_ON_PAGE = 8

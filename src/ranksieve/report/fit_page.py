@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from ranksieve._util.files import atomic_write
 from ranksieve.choice.decide import BOOTSTRAP_SAMPLES, Choice
 from ranksieve.choice.families import RIDGE_FAMILIES, SIZE_FAMILIES
 from ranksieve.data.steps import StepColumns
+from ranksieve.metrics.evaluate import short_lists
 from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
@@ -34,118 +35,41 @@ from ranksieve.report.page import (
     faint,
     feature_table,
     gain_answers,
-    join_names,
     layout,
     line,
     log_axis,
     marks,
     mean_with_interval,
+    pack,
+    render_page,
+)
+from ranksieve.show.card import DATA_TITLES
+from ranksieve.show.fit import SCALED_WEIGHT, weights_in_data
+from ranksieve.show.formats import (
+    join_names,
     metric_sentence,
     metric_text,
     metric_title,
-    pack,
     percent,
     percent_text,
     plural,
-    render_page,
-    short_lists,
     weight_text,
 )
-from ranksieve.report.sentences import (
+from ranksieve.show.sentences import (
     SELECTION_FREQUENCY,
+    ChangeTable,
+    change_table,
     choice_of,
     choice_sentences,
     family_title,
     optimality,
+    paid_for,
 )
 
 if TYPE_CHECKING:
-    from ranksieve.choice.update import Changes
     from ranksieve.data.dataset import Dataset
     from ranksieve.metrics import Evaluation
     from ranksieve.rankers import Ranker
-
-
-def paid_for(ranker: Any) -> list[tuple[str, float, list[str]]]:
-    """Costs of the features in use, each group once, the most expensive first; empty without costs."""
-    costs = getattr(ranker, "costs_", None)
-    if costs is None:
-        return []
-    names = [ranker.coef_names_[j] for j in ranker.support_]
-    columns = costs.columns(names, subset=True)
-    units = dict.fromkeys(columns.unit.tolist())
-    paid = [
-        (columns.labels[u], float(columns.prices[u]), [names[j] for j in np.flatnonzero(columns.unit == u)])
-        for u in units
-    ]
-    return sorted(paid, key=lambda one: -one[1])
-
-
-CHANGED_QUERIES_ON_PAGE = 5
-
-
-@dataclass(frozen=True)
-class ChangeTable:
-    """Sentences, and table rows: features with both weights, queries with both metrics."""
-
-    sentences: list[str]
-    features: list[tuple[str, str, str, str]]
-    queries: list[tuple[str, str, str, str]]
-    metric: str
-
-
-def change_table(
-    changes: Changes, file: str, texts: Mapping[Any, str], most: int = CHANGED_QUERIES_ON_PAGE
-) -> ChangeTable:
-    """Changes since the model of a file; ``texts`` are texts of queries."""
-    features = [
-        (one.feature, _weight(one.before), _weight(one.after), one.status) for one in changes.features
-    ]
-    queries = query_cells(changes.extremes(most), texts)
-    return ChangeTable(list(change_sentences(changes, file)), features, queries, changes.metric)
-
-
-def query_cells(
-    rows: Iterable[tuple[Any, float, float]], texts: Mapping[Any, str]
-) -> list[tuple[str, str, str, str]]:
-    """Queries with id and text, both values and their difference."""
-    return [(_query_label(query, texts), f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}") for query, a, b in rows]
-
-
-def _weight(weight: float | None) -> str:
-    return "" if weight is None else f"{weight:+.5g}"
-
-
-def _query_label(query: Any, texts: Mapping[Any, str]) -> str:
-    return f"{query}: {texts[query]}" if texts.get(query) else str(query)
-
-
-def change_sentences(changes: Changes, file: str) -> Iterator[str]:
-    """Features added and removed, and the change in the held-out metric."""
-    added, removed = ([one.feature for one in changes.features if one.status == s] for s in ("in", "out"))
-    n_kept = sum(one.status == "kept" for one in changes.features)
-    if not added and not removed:
-        same = f"{plural(n_kept, 'feature')} of {file} {'is' if n_kept == 1 else 'are'} kept"
-        yield f"The {same}: no other candidate is significantly better."
-    else:
-        yield (
-            f"Features of {file}: {n_kept} kept; added: {', '.join(added) or 'none'}; removed: "
-            f"{', '.join(removed) or 'none'}."
-        )
-    if not len(changes.after):
-        yield f"{file} cannot be evaluated on these data: {changes.unmeasured}."
-        return
-    gain, low, high = changes.gain
-    yield (
-        f"Held-out {metric_title(changes.metric)}: {metric_text(changes.after.mean())}, previously "
-        f"{metric_text(changes.before.mean())} (change {gain:+.4f}, 95 % CI {low:+.4f} to {high:+.4f}; "
-        f"{len(changes.after):,} queries, {changes.won:,} better, {changes.lost:,} worse; "
-        f"{changes.profile} profile)."
-    )
-    if changes.seen:
-        yield f"{file} was fitted to these queries, so its previous value is too high."
-    if not changes.raw:
-        yield "Weights are those of the scaled features, because features are scaled within each query."
 
 
 CANDIDATE_HOVER = "{x} features: {y:.4f}\n{name}"
@@ -434,11 +358,9 @@ class ModelTest:
 
 
 WEIGHT = Column("weight", "weight", weight_text, "Weight in the model.")
+SCALED = Column("weight", SCALED_WEIGHT, weight_text, "Weight in the model, of the scaled feature.")
+IN_DATA = Column("in_data", "weight", weight_text, "Weight per unit of the data.")
 RANGE = Column("weight", "range", "{:.4g}".format, "Highest minus lowest level of the curve.")
-DATA_TITLES = {
-    "train": "training data", "valid": "validation data", "query_weight": "query weights",
-    "previous": "previous model",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -516,16 +438,19 @@ class FitContent:
     @property
     def weight(self) -> str:
         """What a feature has in tables and figures: a weight, or the range of its curve."""
-        return "range of the curve" if has_curves(self.model) else "weight"
+        if has_curves(self.model):
+            return "range of the curve"
+        return SCALED_WEIGHT if self.model["normalisation"] else "weight"
 
     @cached_property
     def features(self) -> FeatureTable:
         """All features with their weights and other values."""
         if self.ranker is not None:
             return _feature_table(self.ranker, self.support or Support())
-        weights = weights_by_feature(model_from_dict(self.model))
-        column = RANGE if has_curves(self.model) else WEIGHT
-        return feature_table([column], list(weights), {"weight": list(weights.values())})
+        model = model_from_dict(self.model)
+        weights = weights_by_feature(model)
+        values = {"weight": list(weights.values()), "in_data": _in_data(model, list(weights))}
+        return feature_table(_weight_columns(model), list(weights), _measured(values))
 
     @property
     def answers(self) -> list[Answer]:
@@ -678,7 +603,7 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
         size = weights_by_feature(model)
         weights = [size.get(name, 0.0) for name in names]
     columns = (
-        RANGE if model.has_curves else WEIGHT,
+        *_weight_columns(model),
         Column("frequency", "selected", percent_text, SELECTION_FREQUENCY.capitalize()),
         Column("strength", f"alone, {metric_title(support.metric)}", metric_text, alone),
         Column("cost", "cost", "{:g}".format, "Cost of the feature; features of a group share one cost."),
@@ -686,9 +611,26 @@ def _feature_table(ranker: Any, support: Support) -> FeatureTable:
     costs = getattr(ranker, "costs_", None)
     values = {
         "weight": weights,
+        "in_data": _in_data(model, names),
         "frequency": ranker.choice_.confidence.frequency if ranker.can("valid") else None,
         "strength": support.strength,
         "cost": None if costs is None else costs.columns(names).of_each,
     }
-    measured = {key: value for key, value in values.items() if value is not None}
-    return feature_table(columns, names, measured)
+    return feature_table(columns, names, _measured(values))
+
+
+def _weight_columns(model: LinearModel) -> list[Column]:
+    """Weights, by which rows are sorted; of scaled features, also those per unit of the data."""
+    if model.has_curves:
+        return [RANGE]
+    return [WEIGHT] if model.normalisation is None else [SCALED, IN_DATA]
+
+
+def _in_data(model: LinearModel, names: Sequence[str]) -> list[float] | None:
+    """Weights per unit of the data; None if they are the same, or if features are scaled within queries."""
+    raw = None if model.has_curves or model.normalisation is None else weights_in_data(model)
+    return None if raw is None else [raw.get(name, 0.0) for name in names]
+
+
+def _measured(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ranksieve._version import __version__
 from ranksieve.errors import short_list
-from ranksieve.rankers.frontier import pareto_optimal
-from ranksieve.report.page import (
-    OTHER,
-    PALETTE,
-    Figure,
-    axis,
-    join_names,
-    layout,
-    line,
-    marks,
-    metric_text,
-    metric_title,
-    percent_text,
-    plural,
-    render_page,
-)
+from ranksieve.rankers.frontier import Candidate, cost_key, frontier_steps, pareto_front
+from ranksieve.report.page import OTHER, PALETTE, Figure, axis, layout, line, marks, render_page
+from ranksieve.show.formats import join_names, metric_text, metric_title, percent_text, plural
 
 FRONTIER_HOVER = "{x:.4g}: {y:.4f}\n{text}"
 FEW, MANY = PALETTE[1], PALETTE[0]  # colours of the models with the fewest and the most features
-Candidate = TypeVar("Candidate", bound=Mapping[str, Any])
 
 
 def frontier_figure(frontier: Mapping[str, Any]) -> Figure:
@@ -63,16 +49,6 @@ def frontier_figure(frontier: Mapping[str, Any]) -> Figure:
     return {"data": traces, "layout": look}
 
 
-def cost_key(frontier: Mapping[str, Any]) -> str:
-    """The key to compare candidates by: "cost", or "n_features" if features have no costs."""
-    return "n_features" if frontier["points"][0]["cost"] is None else "cost"
-
-
-def frontier_steps(frontier: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Points that are better than all cheaper ones, by increasing cost."""
-    return pareto_front([point for point in frontier["points"] if point["optimal"]], cost_key(frontier))
-
-
 def _shades(counts: Sequence[int]) -> list[str]:
     """A colour for each number of features, from ``FEW`` to ``MANY``."""
     ends = np.array([[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in (FEW, MANY)])
@@ -83,13 +59,6 @@ def _shades(counts: Sequence[int]) -> list[str]:
 
 def _coordinates(candidates: Sequence[Candidate], x: str) -> tuple[list[float], list[float]]:
     return [c[x] for c in candidates], [c["mean"] for c in candidates]
-
-
-def pareto_front(candidates: Sequence[Candidate], cost: str, value: str = "mean") -> list[Candidate]:
-    """Candidates that no other dominates in cost and value, by increasing cost; the first of equal ones."""
-    criteria = np.array([(c[cost], -c[value]) for c in candidates], dtype=np.float64).reshape(-1, 2)
-    front = [c for c, optimal in zip(candidates, pareto_optimal(criteria), strict=True) if optimal]
-    return sorted(front, key=lambda c: c[cost])
 
 
 NEARLY = 0.99  # of the best metric

@@ -19,9 +19,9 @@ from ranksieve.report.page import (
     layout,
     line,
     marks,
-    metric_title,
     render_page,
 )
+from ranksieve.show.formats import metric_title
 
 LOW, HIGH = PALETTE[1], PALETTE[0]  # colours of the lowest and the highest metric of the triangle
 HOVER = "{text}\n{y:.4f}"

@@ -10,17 +10,10 @@ from typing import Any
 
 from ranksieve._version import __version__
 from ranksieve.data.describe import Description
-from ranksieve.inspection import Inspection
+from ranksieve.inspection import Inspection, reference_values
 from ranksieve.prepare.scaling import MAX_SCALE_RATIO
-from ranksieve.report.page import (
-    MAX_ROWS,
-    Answer,
-    join_names,
-    metric_title,
-    percent_text,
-    plural,
-    render_page,
-)
+from ranksieve.report.page import MAX_ROWS, Answer, render_page
+from ranksieve.show.formats import join_names, metric_title, percent_text, plural
 
 MAX_NAMED = 4  # features per sentence
 OFTEN_MISSING = 0.01
@@ -39,13 +32,6 @@ def remarks(figures: Description, inspection: Inspection, texts: Sequence[str] =
         *sentences,
         *([f"Text columns, not used as features: {join_names(list(texts))}."] if texts else []),
     ]
-
-
-def reference_values(content: Mapping[str, Any]) -> str:
-    """The metric of a random and of the ideal ranking, to end a sentence with."""
-    if content["chance"] is None:
-        return ", but it cannot be computed for these labels"
-    return f"; random ranking {content['chance']:.4f}, ideal ranking {content['ideal']:.4f}"
 
 
 def _answers(figures: Description, inspection: Inspection) -> Iterator[str]:

@@ -10,18 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve.errors import how_to_install
-from ranksieve.metrics.profiles import STANDARD_PROFILE
 from ranksieve.metrics.significance import paired_t, randomisation
-
-if TYPE_CHECKING:
-    from ranksieve.metrics import Evaluation
-
+from ranksieve.show.formats import certificate, metric_title, p_value, plural, signed
 
 Figure = dict[str, Any]
 PALETTE = ("#3b8fd6", "#e08a00", "#1fa37a", "#d9534f", "#b06ad4", "#2bb5c4", "#8a9a1b", "#d9669b")
@@ -132,99 +128,6 @@ def compact(value: Any) -> Any:
         short = float(f"{value:.{PAGE_DIGITS}g}") if math.isfinite(value) else None
         return int(short) if short is not None and short == int(short) else short
     return value
-
-
-OPTIMAL_GAP = 1e-14  # smaller relative gaps are rounding error of float64
-USELESS_GAP = 0.1  # larger relative gaps prove nothing useful
-SMALL_PERCENTAGE = 1e-3  # smaller ones are written with an exponent
-
-
-def percent(share: float) -> str:
-    """A share as a percentage with two significant digits: 0.00123 -> "0.12 %", 9.2e-7 -> "9.2e-5 %"."""
-    value = 100.0 * share
-    if 0.0 < abs(value) < SMALL_PERCENTAGE:
-        return np.format_float_scientific(value, precision=1, trim="0", exp_digits=1) + " %"
-    return np.format_float_positional(value, precision=2, fractional=False, trim="-") + " %"
-
-
-def percent_text(share: float) -> str:
-    """0.254 -> "25 %"."""
-    return f"{100.0 * share:.0f} %"
-
-
-def certificate(relative_gap: float | None) -> str:
-    """What a relative duality gap proves about an objective; None if the method has no gap."""
-    if relative_gap is None:
-        return "without a proof of optimality"
-    if relative_gap <= OPTIMAL_GAP:
-        return "optimal up to rounding"
-    if relative_gap > USELESS_GAP:
-        return f"not proven to be close to optimal (gap {percent(relative_gap)})"
-    return f"within {percent(relative_gap)} of the optimum"
-
-
-def metric_title(metric: str) -> str:
-    """ndcg@10 -> NDCG@10."""
-    return metric.upper()
-
-
-def metric_text(value: float) -> str:
-    """Four decimals."""
-    return f"{value:.4f}"
-
-
-def metric_sentence(name: str, interval: tuple[float, float, float], queries: str, conventions: str) -> str:
-    """``Held-out NDCG@10: 0.8472 (95 % CI 0.8119 to 0.8824; 160 queries; standard profile).``"""
-    mean, low, high = map(metric_text, interval)
-    return f"{name}: {mean} (95 % CI {low} to {high}; {queries}; {conventions})."
-
-
-def p_value(p: float) -> str:
-    """Two significant digits; "p < 0.0001" for smaller values."""
-    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
-
-
-def signed(value: float, digits: int = 4) -> str:
-    """A number with its sign (U+2212 for minus), without a sign if it rounds to zero."""
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0.0 else text.replace("-", "−")
-
-
-def weight_text(value: float) -> str:
-    """A weight with five significant digits."""
-    return f"{value:+.5g}".replace("-", "−") if value else "0"
-
-
-def share_text(value: float) -> str:
-    """A weight of a model scaled to Σ|w| = 1, with four decimals."""
-    return signed(value) if value else "0"
-
-
-def plural(count: int, noun: str, nouns: str = "") -> str:
-    """``1 query``, ``2 queries``."""
-    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
-
-
-def join_names(names: Sequence[str], most: int = 12) -> str:
-    """``f1, f2 and f3``; more than ``most`` names are cut: ``f1, f2 and 3 more``."""
-    if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def short_lists(evaluation: Evaluation) -> str:
-    """Sentence about lists that are shorter than the cutoff of a metric; empty if there are none."""
-    if not evaluation.too_short:
-        return ""
-    counts, metrics = list(evaluation.too_short.values()), list(evaluation.too_short)
-    one = counts == [1]
-    return (
-        f"{join_names([str(count) for count in counts])} of {len(evaluation.query_ids)} queries "
-        f"{'has' if one else 'have'} fewer than {join_names([name.partition('@')[2] for name in metrics])} "
-        f"documents; the {evaluation.profile.name} profile counts {'its' if one else 'their'} "
-        f"{join_names([metric_title(name) for name in metrics])} as 0 "
-        f"({STANDARD_PROFILE.name} does not)."
-    )
 
 
 INSTALL_HINT = f"the HTML report needs jinja2: {how_to_install('report')}"

@@ -24,7 +24,7 @@ from ranksieve.experiment.tables import (
     text_cell,
     unfinished_messages,
 )
-from ranksieve.report.frontier_page import pareto_front
+from ranksieve.rankers.frontier import pareto_front
 from ranksieve.report.page import (
     HOW_SURE,
     OTHER,
@@ -39,19 +39,21 @@ from ranksieve.report.page import (
     Style,
     Styles,
     axis,
-    certificate,
     difference,
     feature_table,
     gain_answers,
-    join_names,
     layout,
     make_styles,
     method_line,
+    render_page,
+    require_extra,
+)
+from ranksieve.show.formats import (
+    certificate,
+    join_names,
     metric_title,
     p_value,
     percent_text,
-    render_page,
-    require_extra,
     share_text,
     signed,
 )

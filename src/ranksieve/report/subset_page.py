@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ranksieve._version import __version__
-from ranksieve.data.features import SIGNS
 from ranksieve.report.page import (
     OTHER,
     PALETTE,
@@ -15,97 +13,20 @@ from ranksieve.report.page import (
     Figure,
     axis,
     faint,
-    join_names,
     layout,
     line,
     marks,
-    metric_text,
-    metric_title,
-    percent,
-    plural,
     render_page,
 )
-
-PROVEN_GAP = 1e-8  # smaller relative gaps are rounding error
-FOLD_SETS = (
-    "In cross-validation, the sets of each fold come from forward selection with swaps, not from the exact "
-    "search."
+from ranksieve.show.formats import join_names, metric_text, metric_title, percent, plural
+from ranksieve.show.sentences import (
+    PROVEN_GAP,
+    limit_clauses,
+    screening_sentences,
+    subset_sentence,
+    that_clause,
+    tie_sentences,
 )
-
-
-def limit_clauses(parameters: Mapping[str, Any]) -> list[str]:
-    """Limits on a set and its weights, as clauses such as "excludes f8"."""
-    must_have, must_not = (_names(parameters.get(name)) for name in ("must_have", "must_not"))
-    weights, signs = parameters.get("weights"), parameters.get("signs") or {}
-    if isinstance(weights, list):
-        must_not += [_name(j) for j, weight in enumerate(weights) if weight == repr(math.inf)]
-    by_feature = signs if isinstance(signs, Mapping) else dict(enumerate(signs))
-    bounds = [f"{_name(feature)} {_bound(sign)}" for feature, sign in by_feature.items() if sign]
-    return [
-        *([f"includes {join_names(must_have)}"] if must_have else []),
-        *([f"excludes {join_names(must_not)}"] if must_not else []),
-        *([f"has weights {join_names(bounds)}"] if bounds else []),
-    ]
-
-
-def _names(features: Any) -> list[str]:
-    several = features if isinstance(features, list | tuple) else [features]
-    return [_name(one) for one in several if one not in (None, "")]
-
-
-def _name(feature: Any) -> str:
-    return feature if isinstance(feature, str) else f"column {feature} (from 0)"
-
-
-def _bound(sign: Any) -> str:
-    number = SIGNS.get(sign, sign)
-    return f"{'≥' if number > 0 else '≤'} 0" if isinstance(number, int | float) else f"of sign {sign}"
-
-
-def limits_text(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """The sets that a proof is about."""
-    all_features = plural(certificate["n_features"], "feature")
-    cost = [f"costs at most {certificate['max_cost']:g}"] if "max_cost" in certificate else []
-    limits = [*cost, *limit_clauses(parameters)]
-    return f"set of at most {certificate['max_features']} of the {all_features}{that_clause(limits)}"
-
-
-def that_clause(limits: Sequence[str]) -> str:
-    """Limits as a relative clause; empty if there are none."""
-    return f" that {join_names(limits)}" if limits else ""
-
-
-def subset_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """A bound on how much lower the objective of another allowed set can be."""
-    others = limits_text(certificate, parameters)
-    if certificate["relative_gap"] <= PROVEN_GAP:
-        return f"Proven best: no other {others} has a lower training objective."
-    return (
-        f"Proven: no other {others} lowers the training objective by more than "
-        f"{percent(certificate['relative_gap'])}."
-    )
-
-
-def screening_sentences(size: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
-    """Features that no better set uses, and that every better set uses; empty if the set is proven best."""
-    better = "better set within these limits" if limit_clauses(parameters) else "better set"
-    if size["relative_gap"] <= PROVEN_GAP:
-        return []
-    count = {key: plural(len(size[key]), "feature is", "features are") for key in ("never", "always")}
-    return [
-        f"Proven: {count[key]} in {which} {better}: {join_names(size[key], 12)}."
-        for which, key in (("no", "never"), ("every", "always"))
-        if size[key]
-    ]
-
-
-def tie_sentences(size: Mapping[str, Any]) -> list[str]:
-    """Features that can be replaced by scaled copies."""
-    return [
-        f"{name} can be replaced by {join_names(copies, 6)}: within queries they differ only by a factor."
-        for name, copies in size["ties"].items()
-    ]
-
 
 SIZE_HOVER = "{name}\n{x} features: {y:.6g}"
 MARKED = "{y}, best set of {x}: weight {data:.4g}"

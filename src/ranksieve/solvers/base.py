@@ -12,6 +12,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import BoolArray, FloatArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.errors import ParameterError, warn_caller
 from ranksieve.objective import Objective, Point
 
@@ -34,8 +35,8 @@ NOT_FINITE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(ShortRepr):
     """min_w f(Xw) + penalty(w), where features that are not ``usable`` keep the weight 0.
 
     Proximal solvers work in variables x, which are the weights unless a subclass defines others.
@@ -100,8 +101,8 @@ class Problem:
         return point
 
 
-@dataclass
-class Trace:
+@dataclass(repr=False)
+class Trace(ShortRepr):
     """Objective, gap, number of nonzero weights and elapsed seconds per iteration, including the start."""
 
     objective: list[float] = field(default_factory=list)
@@ -124,8 +125,8 @@ class Trace:
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(ShortRepr):
     """Weights with their objective, its proven gap to the minimum, and the trace of the iterations.
 
     ``point`` is the evaluated objective at ``w``: a warm start for similar problems.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ranksieve._types import FloatArray
+from ranksieve._util.short_repr import ShortRepr
 from ranksieve.errors import DataError
 from ranksieve.subset.allowed import Region
 from ranksieve.subset.relaxation import Bounds, Relaxation
@@ -30,8 +31,8 @@ class Node:
     children: list[int | None] = field(default_factory=lambda: [None, None])
 
 
-@dataclass
-class Proof:
+@dataclass(repr=False)
+class Proof(ShortRepr):
     """The nodes of the tree; the region of the first one is all allowed sets."""
 
     nodes: list[Node] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ from ranksieve._types import FloatArray, IntArray
 from ranksieve.choice.forward import ForwardSearch, fit_set, mean_curvature
 from ranksieve.data.budget import Budget
 from ranksieve.objective import Objective
+from ranksieve.show.formats import percent, plural
+from ranksieve.show.result import Part, Shown, Table
+from ranksieve.show.sentences import subset_sentence
 from ranksieve.solvers import Result
 from ranksieve.solvers.base import Callback, relative
 from ranksieve.subset.allowed import AllowedSets, Region
@@ -54,8 +57,8 @@ class OpenRegion:
     parent: tuple[int, int] | None = field(compare=False, default=None)
 
 
-@dataclass(frozen=True, eq=False)
-class SubsetResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class SubsetResult(Shown):
     """The best set found, its weights, and the proven bounds of all others.
 
     ``with_each`` and ``without_each`` are lower bounds of the objective of every allowed set with, and
@@ -73,6 +76,34 @@ class SubsetResult:
     seconds: float
     proof: Proof
     max_cost: float | None = None
+
+    def _line(self) -> str:
+        gap = relative(float(self.fit.objective) - self.bound, float(self.fit.objective))
+        used = plural(int(np.count_nonzero(self.fit.w)), "feature")
+        return (
+            f"{used}, objective {self.fit.objective:.6g}, gap {percent(gap)}, {plural(self.n_nodes, 'node')}"
+        )
+
+    def shown(self) -> Sequence[Part]:
+        """The objective of the set, the bound of all others, and the proof."""
+        certificate = self.certificate()
+        facts = [
+            ("features", int(np.count_nonzero(self.fit.w))),
+            ("objective", f"{certificate['objective']:.6g}"),
+            ("bound of all sets", f"{self.bound:.6g}"),
+            ("bound before the first split", f"{self.root_bound:.6g}"),
+            ("nodes", self.n_nodes),
+        ]
+        return [Table(["best set", ""], facts), subset_sentence(certificate, {})]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Weights, and the bounds of all sets with and without each column."""
+        with_each, without_each = self.with_each.tolist(), self.without_each.tolist()
+        weights = self.fit.w.tolist()
+        return {
+            "column": list(range(len(weights))), "weight": weights, "bound_with": with_each,
+            "bound_without": without_each,
+        }  # fmt: skip
 
     def certificate(self) -> dict[str, Any]:
         """The certificate in a model file, with everything that is needed to check it."""

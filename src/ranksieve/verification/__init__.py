@@ -6,7 +6,7 @@ A new claim is one function and one line in CLAIMS, a new kind of certificate on
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from ranksieve.choice.update import as_model
 from ranksieve.data.dataset import Dataset, QueryWeight, query_weights
 from ranksieve.model.linear import FittedRanker, LinearModel, model_of
 from ranksieve.path import Progress
+from ranksieve.show.result import Part, Shown, Table
 from ranksieve.verification.case import Case, NotChecked, NotGiven, Verdict, statement
 from ranksieve.verification.claims import PROOFS, check_budget, check_certificate, check_data, check_metrics
 
@@ -27,10 +28,11 @@ CLAIMS: dict[str, Callable[[Case], Iterator[Verdict]]] = {
     "metrics": check_metrics,
     "budget": check_budget,
 }
+HOLDS = {True: "yes", False: "no", None: "not checked"}
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
     """Verdicts on all claims of a model; ``note`` is not empty if another release wrote the file.
 
     ``problem`` is the optimisation problem stated in the file. The proof is about this problem; whether it is
@@ -60,6 +62,23 @@ class Verification:
         if not right:
             return f"None of {n} claims could be checked."
         return f"{right} of {n} claims {'holds' if right == 1 else 'hold'}, {n - right} not checked."
+
+    def _line(self) -> str:
+        return self.summary.removesuffix(".")
+
+    def shown(self) -> Sequence[Part]:
+        """The claims as a table, the optimisation problem, and the number of claims that hold."""
+        rows = [(one.claim, HOLDS[one.holds], one.words) for one in self.verdicts]
+        notes = filter(None, (self.problem, self.note, self.summary))
+        return [Table(["claim", "holds", "recomputed"], rows), *notes]
+
+    def frame_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Claims, whether they hold (None: not checked), and what was recomputed."""
+        return {
+            "claim": [one.claim for one in self.verdicts],
+            "holds": [one.holds for one in self.verdicts],
+            "recomputed": [one.words for one in self.verdicts],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -1,13 +1,17 @@
-"""Sentences about a selection and its proof: held-out metric, budget, ties, optimality of the weights."""
+"""Sentences about a selection, its proof, proven sets of features, and changes since a previous model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ranksieve.choice.decide import Choice
+import numpy as np
+
+from ranksieve.data.features import SIGNS
 from ranksieve.prepare.steps import CURVES
-from ranksieve.report.page import (
+from ranksieve.show.formats import (
     OPTIMAL_GAP,
     USELESS_GAP,
     certificate,
@@ -19,7 +23,88 @@ from ranksieve.report.page import (
     plural,
     signed,
 )
-from ranksieve.report.subset_page import FOLD_SETS, limit_clauses, subset_sentence, that_clause
+
+PROVEN_GAP = 1e-8  # smaller relative gaps are rounding error
+
+FOLD_SETS = (
+    "In cross-validation, the sets of each fold come from forward selection with swaps, not from the exact "
+    "search."
+)
+
+
+def limit_clauses(parameters: Mapping[str, Any]) -> list[str]:
+    """Limits on a set and its weights, as clauses such as "excludes f8"."""
+    must_have, must_not = (_names(parameters.get(name)) for name in ("must_have", "must_not"))
+    weights, signs = parameters.get("weights"), parameters.get("signs") or {}
+    if isinstance(weights, list):
+        must_not += [_name(j) for j, weight in enumerate(weights) if weight == repr(math.inf)]
+    by_feature = signs if isinstance(signs, Mapping) else dict(enumerate(signs))
+    bounds = [f"{_name(feature)} {_bound(sign)}" for feature, sign in by_feature.items() if sign]
+    return [
+        *([f"includes {join_names(must_have)}"] if must_have else []),
+        *([f"excludes {join_names(must_not)}"] if must_not else []),
+        *([f"has weights {join_names(bounds)}"] if bounds else []),
+    ]
+
+
+def _names(features: Any) -> list[str]:
+    several = features if isinstance(features, list | tuple) else [features]
+    return [_name(one) for one in several if one not in (None, "")]
+
+
+def _name(feature: Any) -> str:
+    return feature if isinstance(feature, str) else f"column {feature} (from 0)"
+
+
+def _bound(sign: Any) -> str:
+    number = SIGNS.get(sign, sign)
+    return f"{'≥' if number > 0 else '≤'} 0" if isinstance(number, int | float) else f"of sign {sign}"
+
+
+def limits_text(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """The sets that a proof is about."""
+    all_features = plural(certificate["n_features"], "feature")
+    cost = [f"costs at most {certificate['max_cost']:g}"] if "max_cost" in certificate else []
+    limits = [*cost, *limit_clauses(parameters)]
+    return f"set of at most {certificate['max_features']} of the {all_features}{that_clause(limits)}"
+
+
+def that_clause(limits: Sequence[str]) -> str:
+    """Limits as a relative clause; empty if there are none."""
+    return f" that {join_names(limits)}" if limits else ""
+
+
+def subset_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """A bound on how much lower the objective of another allowed set can be."""
+    others = limits_text(certificate, parameters)
+    if certificate["relative_gap"] <= PROVEN_GAP:
+        return f"Proven best: no other {others} has a lower training objective."
+    return (
+        f"Proven: no other {others} lowers the training objective by more than "
+        f"{percent(certificate['relative_gap'])}."
+    )
+
+
+def screening_sentences(size: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
+    """Features that no better set uses, and that every better set uses; empty if the set is proven best."""
+    better = "better set within these limits" if limit_clauses(parameters) else "better set"
+    if size["relative_gap"] <= PROVEN_GAP:
+        return []
+    count = {key: plural(len(size[key]), "feature is", "features are") for key in ("never", "always")}
+    return [
+        f"Proven: {count[key]} in {which} {better}: {join_names(size[key], 12)}."
+        for which, key in (("no", "never"), ("every", "always"))
+        if size[key]
+    ]
+
+
+def tie_sentences(size: Mapping[str, Any]) -> list[str]:
+    """Features that can be replaced by scaled copies."""
+    return [
+        f"{name} can be replaced by {join_names(copies, 6)}: within queries they differ only by a factor."
+        for name, copies in size["ties"].items()
+    ]
+
 
 SELECTION_FREQUENCY = (
     "share of bootstrap samples of the held-out queries whose best candidate uses the feature "
@@ -43,7 +128,7 @@ def family_title(label: str) -> str:
     return FAMILY_TITLES.get(name, name) + space + rest
 
 
-def choice_of(ranker: Any) -> Choice | None:
+def choice_of(ranker: Any) -> Any:
     """The choice of a ranker; None if it does not select models."""
     return ranker.choice_ if ranker is not None and ranker.can("valid") else None
 
@@ -190,3 +275,85 @@ WEIGHT_LIMITS = (
 )  # not must_have: it lifts the ℓ1 penalty and forbids no weight
 ProofSentence = Callable[[Mapping[str, Any], Mapping[str, Any]], str]
 PROOF_SENTENCES: dict[str, ProofSentence] = {"scorecard": _proof_of_card, "subset": _proof_of_set}
+
+
+def paid_for(ranker: Any) -> list[tuple[str, float, list[str]]]:
+    """Costs of the features in use, each group once, the most expensive first; empty without costs."""
+    costs = getattr(ranker, "costs_", None)
+    if costs is None:
+        return []
+    names = [ranker.coef_names_[j] for j in ranker.support_]
+    columns = costs.columns(names, subset=True)
+    units = dict.fromkeys(columns.unit.tolist())
+    paid = [
+        (columns.labels[u], float(columns.prices[u]), [names[j] for j in np.flatnonzero(columns.unit == u)])
+        for u in units
+    ]
+    return sorted(paid, key=lambda one: -one[1])
+
+
+CHANGED_QUERIES_ON_PAGE = 5
+
+
+@dataclass(frozen=True)
+class ChangeTable:
+    """Sentences, and table rows: features with both weights, queries with both metrics."""
+
+    sentences: list[str]
+    features: list[tuple[str, str, str, str]]
+    queries: list[tuple[str, str, str, str]]
+    metric: str
+
+
+def change_table(
+    changes: Any, file: str, texts: Mapping[Any, str], most: int = CHANGED_QUERIES_ON_PAGE
+) -> ChangeTable:
+    """Changes since the model of a file; ``texts`` are texts of queries."""
+    features = [
+        (one.feature, _weight(one.before), _weight(one.after), one.status) for one in changes.features
+    ]
+    queries = query_cells(changes.extremes(most), texts)
+    return ChangeTable(list(change_sentences(changes, file)), features, queries, changes.metric)
+
+
+def query_cells(
+    rows: Iterable[tuple[Any, float, float]], texts: Mapping[Any, str]
+) -> list[tuple[str, str, str, str]]:
+    """Queries with id and text, both values and their difference."""
+    return [(_query_label(query, texts), f"{a:.4f}", f"{b:.4f}", f"{b - a:+.4f}") for query, a, b in rows]
+
+
+def _weight(weight: float | None) -> str:
+    return "" if weight is None else f"{weight:+.5g}"
+
+
+def _query_label(query: Any, texts: Mapping[Any, str]) -> str:
+    return f"{query}: {texts[query]}" if texts.get(query) else str(query)
+
+
+def change_sentences(changes: Any, file: str) -> Iterator[str]:
+    """Features added and removed, and the change in the held-out metric."""
+    added, removed = ([one.feature for one in changes.features if one.status == s] for s in ("in", "out"))
+    n_kept = sum(one.status == "kept" for one in changes.features)
+    if not added and not removed:
+        same = f"{plural(n_kept, 'feature')} of {file} {'is' if n_kept == 1 else 'are'} kept"
+        yield f"The {same}: no other candidate is significantly better."
+    else:
+        yield (
+            f"Features of {file}: {n_kept} kept; added: {', '.join(added) or 'none'}; removed: "
+            f"{', '.join(removed) or 'none'}."
+        )
+    if not len(changes.after):
+        yield f"{file} cannot be evaluated on these data: {changes.unmeasured}."
+        return
+    gain, low, high = changes.gain
+    yield (
+        f"Held-out {metric_title(changes.metric)}: {metric_text(changes.after.mean())}, previously "
+        f"{metric_text(changes.before.mean())} (change {gain:+.4f}, 95 % CI {low:+.4f} to {high:+.4f}; "
+        f"{len(changes.after):,} queries, {changes.won:,} better, {changes.lost:,} worse; "
+        f"{changes.profile} profile)."
+    )
+    if changes.seen:
+        yield f"{file} was fitted to these queries, so its previous value is too high."
+    if not changes.raw:
+        yield "Weights are those of the scaled features, because features are scaled within each query."

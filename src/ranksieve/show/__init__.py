@@ -1,0 +1,1 @@
+"""How results print and draw themselves: formats, sentences, tables, pictures."""
