@@ -1,0 +1,80 @@
+"""Starts the engines: their jars by Maven, short Java programs as subprocesses, and the table of results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+CACHE = Path(os.environ.get("RANKSIEVE_ENGINES", HERE.parents[1] / ".engines"))
+RESULTS = CACHE / "results"
+MAVEN_SECONDS, JAVA_SECONDS = 240, 240
+OPEN = [
+    f"--add-opens=java.base/{package}=ALL-UNNAMED"
+    for package in ("java.lang", "java.util", "java.io", "java.nio", "sun.nio.ch", "java.net")
+]
+
+
+def poms():
+    return HERE / "java"
+
+
+def classpath(name):
+    """The jars of ``java/NAME.xml``, resolved once; skips if Java, Maven or the registry is not there."""
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{name} needs {program}, which is not installed")
+    pom = poms() / f"{name}.xml"
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:16]
+    known = CACHE / f"{name}-{digest}.classpath"
+    if known.exists() and all(map(os.path.exists, known.read_text().split(os.pathsep))):
+        return known.read_text()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    new = known.with_suffix(".new")
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
+    words = ["mvn", "-q", "-B", "-f", str(pom), goal, f"-Dmdep.outputFile={new}"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=MAVEN_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{name}: the Maven registry did not answer within {MAVEN_SECONDS} seconds")
+    if done.returncode:
+        lines = [line for line in done.stdout.splitlines() if "ERROR" in line] or ["no reason"]
+        pytest.skip(f"{name}: Maven could not fetch its packages: {lines[0][:200]}")
+    new.replace(known)
+    return known.read_text()
+
+
+def java(name, *arguments, options=(), stdin=None, seconds=JAVA_SECONDS):
+    """Run ``java/Name.java`` with the jars of NAME; an exception in it fails the test."""
+    jars = classpath(name)
+    source = next(path for path in poms().glob("*.java") if path.stem.lower() == name)
+    words = ["java", "-Xmx1g", *options, *OPEN, "-cp", jars, str(source), *map(str, arguments)]
+    done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
+    assert done.returncode == 0, f"{source.name} failed:\n{done.stdout[-1500:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def version_of(name, artifact):
+    """Version of a jar on the classpath."""
+    (jar,) = (Path(p) for p in classpath(name).split(os.pathsep) if Path(p).name.startswith(f"{artifact}-"))
+    return jar.stem.removeprefix(f"{artifact}-")
+
+
+def record(engine, version, target, comparisons):
+    """Keep the results of a test for the table in docs/exports.md."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    entry = {
+        "engine": engine,
+        "version": version,
+        "target": target,
+        "documents": sum(one.documents for one in comparisons),
+        "difference": max(one.difference for one in comparisons),
+        "orders": sum(one.orders for one in comparisons),
+    }
+    (RESULTS / f"{engine}-{target}.json".replace(" ", "-")).write_text(json.dumps(entry), encoding="utf-8")
