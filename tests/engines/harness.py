@@ -7,6 +7,10 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
+import threading
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -78,3 +82,59 @@ def record(engine, version, target, comparisons):
         "orders": sum(one.orders for one in comparisons),
     }
     (RESULTS / f"{engine}-{target}.json".replace(" ", "-")).write_text(json.dumps(entry), encoding="utf-8")
+
+
+class Server:
+    """An engine as a process with HTTP on the loopback address, stopped at the end."""
+
+    def __init__(self, name, *arguments, options=()):
+        jars = classpath(name)
+        source = next(path for path in poms().glob("*.java") if path.stem.lower() == name)
+        words = ["java", "-Xmx1g", *options, *OPEN, "-cp", jars, str(source), *map(str, arguments)]
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
+        )
+        for line in self.process.stdout:
+            self.log.write(line)
+            if line.startswith("READY "):
+                self.address = f"http://127.0.0.1:{int(line.split()[1])}"
+                threading.Thread(target=self._drain, daemon=True).start()
+                return
+        self.log.seek(0)
+        text = self.log.read()
+        self.close()
+        raise AssertionError(f"{name} did not start:\n{text[-4000:]}")
+
+    def _drain(self):
+        for _ in self.process.stdout:
+            pass
+
+    def call(self, method, path, content=None):
+        """Send JSON, or lines of JSON, and return the parsed answer."""
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        request = urllib.request.Request(
+            self.address + path,
+            data=None if content is None else body,
+            method=method,
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise Refused(error.read().decode()) from None
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
+class Refused(AssertionError):
+    """The engine's error message."""
