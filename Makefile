@@ -36,11 +36,11 @@ demo: $(READY)
 # from another process at the end.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 test: lint
-	RANKSIEVE_TESTS=quick $(TESTS) -m "not full and not letor and not gpu"
+	RANKSIEVE_TESTS=quick $(TESTS) -m "not full and not letor and not gpu and not engines"
 
 # Every case of every contract, processes, faults, browsers, tutorials and documentation.
 test-full: lint
-	$(TESTS) -m "not letor and not gpu"
+	$(TESTS) -m "not letor and not gpu and not engines"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -88,7 +88,7 @@ injection: $(READY)
 # Branches and lines outside the compiled kernels; fails below the share set in pyproject.toml.
 coverage: $(READY)
 	$(BIN)/coverage erase
-	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor and not gpu and not engines"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

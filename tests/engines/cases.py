@@ -119,7 +119,7 @@ def curve_cases(odd_names=True, missing=True):
     yield Case("curves", model, plain)
     yield Case("curves, no intercept", replace(model, intercept=0.0), plain)
     yield Case("curves, 1 feature", curves(one, n_steps=(20,)), one)
-    yield Case("curves, 200 features", curves(many, n_steps=(8,)), many)
+    yield Case("curves, 200 features", curves(many, n_steps=(3,)), many)
     if odd_names:
         named = documents(len(ODD_NAMES), ODD_NAMES)
         yield Case("curves, odd names", curves(named, n_steps=(6,)), named)

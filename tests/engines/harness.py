@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,7 +19,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("RANKSIEVE_ENGINES", HERE.parents[1] / ".engines"))
 RESULTS = CACHE / "results"
-MAVEN_SECONDS, JAVA_SECONDS = 240, 240
+MAVEN_SECONDS, JAVA_SECONDS, START_SECONDS = 240, 240, 90
 OPEN = [
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in ("java.lang", "java.util", "java.io", "java.nio", "sun.nio.ch", "java.net")
@@ -95,12 +96,16 @@ class Server:
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True
         )
+        limit = threading.Timer(START_SECONDS, self.process.kill)
+        limit.start()
         for line in self.process.stdout:
             self.log.write(line)
-            if line.startswith("READY "):
-                self.address = f"http://127.0.0.1:{int(line.split()[1])}"
+            if ready := re.search(r"READY (\d+)", line):  # perhaps inside a line of its log
+                limit.cancel()
+                self.address = f"http://127.0.0.1:{ready[1]}"
                 threading.Thread(target=self._drain, daemon=True).start()
                 return
+        limit.cancel()
         self.log.seek(0)
         text = self.log.read()
         self.close()

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from ranksieve.export import export_model
-from tests.engines.cases import ODD_NAMES, compare, curve_cases, documents, linear_cases, with_holes
+from tests.engines.cases import (
+    Case,
+    compare,
+    curve_cases,
+    curves,
+    documents,
+    linear,
+    linear_cases,
+    with_holes,
+)
 from tests.engines.harness import HERE, Server, record, version_of
 
 pytestmark = pytest.mark.engines
@@ -45,10 +54,14 @@ class Index:
         return self.known[key]
 
 
-def features(data):
+def features(data, defaults=None):
     kind = "org.apache.solr.ltr.feature.FieldValueFeature"
+    parts = [{"field": f"x{j}"} for j in range(data.n_features)]
+    if defaults is not None:
+        parts = [{**part, "defaultValue": value} for part, value in zip(parts, defaults, strict=True)]
     return [
-        {"name": name, "class": kind, "params": {"field": f"x{j}"}} for j, name in enumerate(data.feature_names)
+        {"name": name, "class": kind, "params": part}
+        for name, part in zip(data.feature_names, parts, strict=True)
     ]
 
 
@@ -88,3 +101,20 @@ def test_scores_are_the_models(solr, shape, tmp_path):
         zeros = case.data.replace_features(np.nan_to_num(case.data.X))
         done.append(compare(case, "solr", result, theirs, data=zeros))
     record("Solr", version_of("solr", "solr-core"), f"solr, {shape}", done)
+
+
+@pytest.mark.parametrize("shape", ["linear", "curves"])
+def test_the_advised_default_values_stand_for_missing_values(solr, shape, tmp_path):
+    data = with_holes(documents())
+    if shape == "linear":
+        model = linear(data, "z", 1.0, "column_mean")
+        defaults = [float(np.float32(mean)) for mean in model.preparation.missing.means]
+    else:
+        model, defaults = curves(data, missing=1.0), [3.4028235e38] * data.n_features
+    with pytest.warns(UserWarning, match="default value"):
+        result = export_model(
+            model, "solr", tmp_path / "out", name=f"defaults_{shape}", store=f"defaults_{shape}",
+            featureset=features(data, defaults), sample=data,
+        )  # fmt: skip
+    done = compare(Case(shape, model, data), "solr", result, scores(solr, Index(solr), data, result))
+    assert done.orders == 0
