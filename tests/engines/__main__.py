@@ -29,7 +29,9 @@ def updated(text, entries):
     ran = {(one["engine"], one["target"]) for one in entries}
     kept = []
     for line in old.strip().splitlines()[2:]:
-        engine, version, target, documents, difference, orders = (cell.strip() for cell in line.strip("|").split("|"))
+        engine, version, target, documents, difference, orders = (
+            cell.strip() for cell in line.strip("|").split("|")
+        )
         if (engine, target) not in ran:
             documents = int(documents.replace(",", ""))
             kept.append(

@@ -62,13 +62,17 @@ def test_exported_models_have_their_scores_in_ranklib(shape, tmp_path):
         # RankLib reads features in float32 and a missing one as 0.
         zeros = case.data.replace_features(np.nan_to_num(case.data.X)) if shape == "curves" else case.data
         done.append(compare(case, "ranklib", result, scores(out), data=zeros))
-    record("RankLib", f"RankyMcRankFace {version_of('ranklib', 'RankyMcRankFace')}", f"ranklib, {shape}", done)
+    record(
+        "RankLib", f"RankyMcRankFace {version_of('ranklib', 'RankyMcRankFace')}", f"ranklib, {shape}", done
+    )
 
 
 def test_models_that_ranklib_trains_have_its_scores(tmp_path):
     classpath("ranklib")
     data = documents()
-    noise = 3 * np.random.default_rng(0).normal(size=data.n_docs)  # AdaRank writes Infinity if it ranks perfectly
+    noise = 3 * np.random.default_rng(0).normal(
+        size=data.n_docs
+    )  # AdaRank writes Infinity if it ranks perfectly
     labels = np.digitize(data.X @ (1 / data.X.std(axis=0)) + noise, [6.0, 9.0])
     data = Dataset(data.X, labels, data.qid, data.feature_names)
     path, lines = letor(data, tmp_path / "train"), []

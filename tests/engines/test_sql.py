@@ -92,7 +92,9 @@ class PostgreSQL(SQLite):
         if os.getuid() == 0:  # the server refuses root
             shutil.chown(self.folder, "nobody")
             self.user = {"user": "nobody"}
-        self._run(initdb, "-D", f"{self.folder}/data", "-U", "engines", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._run(
+            initdb, "-D", f"{self.folder}/data", "-U", "engines", "-A", "trust", "-E", "UTF8", "--no-sync"
+        )
         options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync=off"
         log = f"{self.folder}/log"
         self._run(self.pg_ctl, "-D", f"{self.folder}/data", "-w", "-l", log, "-o", options, "start")
@@ -130,7 +132,9 @@ def test_scores_are_the_models(name, tmp_path):
     with closing(ENGINES[name]()) as database:
         done = []
         for k, case in enumerate(cases()):
-            names = {one: one[:50] for one in case.data.feature_names if len(one) > 63 and name == "PostgreSQL"}
+            names = {
+                one: one[:50] for one in case.data.feature_names if len(one) > 63 and name == "PostgreSQL"
+            }
             result = export_model(case.model, "sql", tmp_path / str(k), names=names)
             theirs = scores(database, case.data, names, result.files[0].parent)
             done.append(compare(case, "sql", result, theirs, "float64"))
