@@ -10,7 +10,10 @@ from tests.engines.harness import RESULTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exports.md"
 BEGIN, END = "<!-- written by make test-engines -->", "<!-- end of the table -->"
-HEAD = "| engine | version | target | documents scored | largest difference | orders changed |\n|---|---|---|--:|--:|--:|\n"
+HEAD = (
+    "| engine | version | target | documents scored | largest difference | orders changed |\n"
+    "|---|---|---|--:|--:|--:|\n"
+)
 
 
 def table(entries):

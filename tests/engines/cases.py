@@ -135,6 +135,8 @@ def size_of_sums(model, data):
         highest = sum(abs(t.weight) * max(map(abs, (*t.curve.levels, t.curve.missing))) for t in model.terms)
         return np.full(data.n_docs, highest + abs(model.intercept))
     learned = model.preparation.normalisation
+    if learned.per_query:  # a deviation of n values is at most √(n − 1) standard deviations
+        return np.full(data.n_docs, 6 * np.sum(np.abs(model.weights)) + abs(model.intercept))
     centre, scale = (np.abs(learned.centre), np.array(learned.scale)) if learned.learns else (0.0, 1.0)
     X = np.nan_to_num(np.abs(X), nan=np.nanmax(np.abs(X)))
     return ((X + centre) / scale) @ np.abs(model.weights) + abs(model.intercept)

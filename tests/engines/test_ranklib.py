@@ -37,6 +37,10 @@ def letor(data, path):
     return path
 
 
+def version():
+    return f"RankyMcRankFace {version_of('ranklib', 'RankyMcRankFace')}"
+
+
 def run(lines):
     return java("ranklib", stdin="".join(f"{line}\n" for line in lines))
 
@@ -62,9 +66,7 @@ def test_exported_models_have_their_scores_in_ranklib(shape, tmp_path):
         # RankLib reads features in float32 and a missing one as 0.
         zeros = case.data.replace_features(np.nan_to_num(case.data.X)) if shape == "curves" else case.data
         done.append(compare(case, "ranklib", result, scores(out), data=zeros))
-    record(
-        "RankLib", f"RankyMcRankFace {version_of('ranklib', 'RankyMcRankFace')}", f"ranklib, {shape}", done
-    )
+    record("RankLib", version(), f"ranklib, {shape}", done)
 
 
 def test_models_that_ranklib_trains_have_its_scores(tmp_path):
@@ -91,4 +93,4 @@ def test_models_that_ranklib_trains_have_its_scores(tmp_path):
         assert len(np.unique(theirs)) > 1, ranker
         relative = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
         done.append(Comparison(data.n_docs, relative, changed_pairs(ours, theirs, data.qid)))
-    record("RankLib", f"RankyMcRankFace {version_of('ranklib', 'RankyMcRankFace')}", "models it trains", done)
+    record("RankLib", version(), "models it trains", done)

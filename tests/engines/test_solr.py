@@ -36,6 +36,11 @@ def solr(tmp_path_factory):
     server.close()
 
 
+@pytest.fixture(scope="module")
+def index(solr):
+    return Index(solr)
+
+
 class Index:
     """Indexes each data set once, with the fields x0, x1, … of a document."""
 
@@ -86,11 +91,15 @@ def scores(server, index, data, result):
     return theirs
 
 
-@pytest.mark.filterwarnings("ignore:the model learned levels", "ignore:the model replaces missing")
+@pytest.mark.filterwarnings(
+    "ignore:the model learned levels", "ignore:the model replaces missing", "ignore:.*32-bit"
+)
 @pytest.mark.parametrize("shape", ["linear", "curves"])
-def test_scores_are_the_models(solr, shape, tmp_path):
-    index, done = Index(solr), []
-    cases = linear_cases(policies=("zero",)) if shape == "linear" else curve_cases()
+def test_scores_are_the_models(solr, index, shape, tmp_path):
+    done = []
+    dates = documents(date=True)
+    far = Case("a date", linear(dates), dates)
+    cases = [*linear_cases(policies=("zero",)), far] if shape == "linear" else curve_cases()
     for k, case in enumerate(cases):
         result = export_model(
             case.model, "solr", tmp_path / str(k), name=f"model{k}", store=f"store{k}",
@@ -104,7 +113,7 @@ def test_scores_are_the_models(solr, shape, tmp_path):
 
 
 @pytest.mark.parametrize("shape", ["linear", "curves"])
-def test_the_advised_default_values_stand_for_missing_values(solr, shape, tmp_path):
+def test_the_advised_default_values_stand_for_missing_values(solr, index, shape, tmp_path):
     data = with_holes(documents())
     if shape == "linear":
         model = linear(data, "z", 1.0, "column_mean")
@@ -116,5 +125,5 @@ def test_the_advised_default_values_stand_for_missing_values(solr, shape, tmp_pa
             model, "solr", tmp_path / "out", name=f"defaults_{shape}", store=f"defaults_{shape}",
             featureset=features(data, defaults), sample=data,
         )  # fmt: skip
-    done = compare(Case(shape, model, data), "solr", result, scores(solr, Index(solr), data, result))
+    done = compare(Case(shape, model, data), "solr", result, scores(solr, index, data, result))
     assert done.orders == 0

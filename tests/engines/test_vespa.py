@@ -42,7 +42,8 @@ def cases(target, shape):
 def test_scores_are_the_models(shape, tmp_path):
     classpath("vespa")
     work = []
-    for k, (target, case) in enumerate((target, case) for target in PHASES for case in cases(target, shape)):
+    pairs = [(target, case) for target in PHASES for case in cases(target, shape)]
+    for k, (target, case) in enumerate(pairs):
         features = [f"attribute(x{j})" for j in range(case.data.n_features)]
         result = export_model(
             case.model, target, tmp_path / str(k), name=f"profile_{k}",

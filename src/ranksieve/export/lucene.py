@@ -248,8 +248,8 @@ def warn_of_changed_pairs(
     name = printable(model.names[int(np.argmax(loss))])
     warn_caller(
         f"{engine} computes in 32-bit numbers, which change the order of {changed:,} of the {pairs:,} pairs "
-        f"of documents of a query in `sample`, mostly because of {name}; give the engine {name} with a constant "
-        "subtracted or in a larger unit"
+        f"of documents of a query in `sample`, mostly because of {name}; give the engine {name} with a "
+        "constant subtracted or in a larger unit"
     )
 
 
