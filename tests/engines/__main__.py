@@ -1,4 +1,4 @@
-"""Writes the results of ``make test-engines`` into docs/exports.md, between its two comments."""
+"""Writes the results of ``make test-engines`` into docs/exports.md and docs/engines.md, between comments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from ranksieve._util.files import atomic_write
 from tests.engines.harness import RESULTS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "exports.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- written by make test-engines -->", "<!-- end of the table -->"
 HEAD = (
     "| engine | version | target | documents scored | largest difference | orders changed |\n"
@@ -44,10 +44,27 @@ def updated(text, entries):
     return f"{before}{BEGIN}\n\n{table([*entries, *kept])}\n{END}{after}"
 
 
+def with_sessions(text, sessions):
+    """The page with the new transcripts, by name."""
+    for name, session in sessions.items():
+        begin = f"<!-- {name}, written by make test-engines -->"
+        before, mark, rest = text.partition(begin)
+        _, end, after = rest.partition("<!-- end -->")
+        if mark and end:
+            text = f"{before}{begin}\n\n```console\n{session}```\n\n{end}{after}"
+    return text
+
+
 def main():
     entries = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")]
-    new = updated(PAGE.read_text(encoding="utf-8"), entries)
-    with atomic_write(PAGE, "wb") as stream:
+    sessions = {path.stem: path.read_text(encoding="utf-8") for path in RESULTS.glob("session-*.txt")}
+    write(DOCS / "exports.md", lambda text: updated(text, entries))
+    write(DOCS / "engines.md", lambda text: with_sessions(text, sessions))
+
+
+def write(page, change):
+    new = change(page.read_text(encoding="utf-8"))
+    with atomic_write(page, "wb") as stream:
         stream.write(new.encode())
 
 

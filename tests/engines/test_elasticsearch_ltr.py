@@ -18,7 +18,10 @@ def test_scores_are_the_models(tmp_path):
     work = []
     for k, case in enumerate(curve_cases()):
         result = export_model(case.model, "elasticsearch_ltr", tmp_path / str(k))
-        data, out = table(case.data, case.data.feature_names, tmp_path / f"{k}.data"), tmp_path / f"{k}.scores"
+        data, out = (
+            table(case.data, case.data.feature_names, tmp_path / f"{k}.data"),
+            tmp_path / f"{k}.scores",
+        )
         work.append((case, result, f"{result.files[0]} {data} {out}\n", out))
     java("elasticsearchltr", stdin="".join(line for _, _, line, _ in work))
     done = [
