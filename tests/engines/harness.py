@@ -85,13 +85,27 @@ def record(engine, version, target, comparisons):
     (RESULTS / f"{engine}-{target}.json".replace(" ", "-")).write_text(json.dumps(entry), encoding="utf-8")
 
 
+def java_at_least(version):
+    """The newest Java of this machine if it has that version, else None."""
+    programs = [*Path("/usr/lib/jvm").glob("*/bin/java")]
+    if home := os.environ.get("JAVA_HOME"):
+        programs.append(Path(home, "bin", "java"))
+    numbers = {}
+    for program in programs:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+        if found := re.search(r'version "(\d+)', done.stderr):
+            numbers[int(found[1])] = str(program)
+    newest = max(numbers, default=0)
+    return numbers[newest] if newest >= version else None
+
+
 class Server:
     """An engine as a process with HTTP on the loopback address, stopped at the end."""
 
-    def __init__(self, name, *arguments, options=()):
-        jars = classpath(name)
+    def __init__(self, name, *arguments, jars_of=None, program="java"):
+        jars = classpath(jars_of or name)
         source = next(path for path in poms().glob("*.java") if path.stem.lower() == name)
-        words = ["java", "-Xmx1g", *options, *OPEN, "-cp", jars, str(source), *map(str, arguments)]
+        words = [program, "-Xmx1g", *OPEN, "-cp", jars, str(source), *map(str, arguments)]
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True

@@ -29,4 +29,4 @@ def test_scores_are_the_models(tmp_path):
         for case, result, _, out in work
     ]
     version = f"{version_of('elasticsearchltr', 'x-pack-core')}, its classes"
-    record("Elasticsearch", version, "elasticsearch_ltr", done)
+    record("Elasticsearch 8", version, "elasticsearch_ltr", done)

@@ -10,7 +10,7 @@ import pytest
 
 from ranksieve.export import export_model
 from tests.engines.cases import Case, compare, curve_cases, documents, linear, linear_cases
-from tests.engines.harness import Server, classpath, record
+from tests.engines.harness import Server, classpath, java_at_least, record
 
 pytestmark = pytest.mark.engines
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.engines
 class Node:
     """A node whose documents have one numeric field per feature."""
 
-    def __init__(self, name, folder):
-        self.server, self.known = Server(name.lower(), folder), {}
+    def __init__(self, name, folder, **options):
+        self.name, self.server, self.known = name, Server(name.lower(), folder, **options), {}
         self.version = self.server.call("GET", "/")["version"]["number"]
 
     def index(self, data, names):
@@ -68,11 +68,14 @@ def nested(fields):
     return tree
 
 
-@pytest.fixture(scope="module", params=["OpenSearch", "Elasticsearch"])
+@pytest.fixture(scope="module", params=["OpenSearch", "OpenSearch 3", "Elasticsearch"])
 def node(request, tmp_path_factory):
-    classpath(request.param.lower())
-    node = Node(request.param, tmp_path_factory.mktemp(request.param))
-    node.name = request.param
+    name, options = request.param, {}
+    if name == "OpenSearch 3":
+        program = java_at_least(21) or pytest.skip("OpenSearch 3 needs Java 21, which is not installed")
+        name, options = "OpenSearch", {"jars_of": "opensearch3", "program": program}
+    classpath(options.get("jars_of", name.lower()))
+    node = Node(name, tmp_path_factory.mktemp("node"), **options)
     yield node
     node.server.close()
 
@@ -92,4 +95,5 @@ def test_scores_are_the_models(node, shape, tmp_path):
         theirs = node.scores(case.data, case.data.feature_names, result)
         assert theirs.min() > 0
         done.append(compare(case, target, result, theirs, "float32 score"))
-    record(node.name, node.version, f"{target}, {shape}", done)
+    engine = f"{node.name} {node.version.split('.')[0]}"
+    record(engine, node.version, f"{target}, {shape}", done)
