@@ -19,10 +19,14 @@ HEAD = (
 def table(entries):
     rows = [
         f"| {one['engine']} | {one['version']} | {one['target']} | {one['documents']:,} | "
-        f"{one['difference']:.0e} | {one['orders']} |\n"
+        f"{rounded(one['difference'])} | {one['orders']} |\n"
         for one in sorted(entries, key=lambda one: (one["engine"].lower(), one["target"]))
     ]
     return HEAD + "".join(rows)
+
+
+def rounded(value):
+    return f"{value:.0e}" if value else "0"
 
 
 def updated(text, entries):

@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("RANKSIEVE_ENGINES", HERE.parents[1] / ".engines"))
 RESULTS = CACHE / "results"
 MAVEN_SECONDS, JAVA_SECONDS, START_SECONDS = 240, 240, 90
+UNREACHABLE = []  # why, after the first engine that could not be fetched in time
 OPEN = [
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in ("java.lang", "java.util", "java.io", "java.nio", "sun.nio.ch", "java.net")
@@ -40,6 +41,8 @@ def classpath(name):
     known = CACHE / f"{name}-{digest}.classpath"
     if known.exists() and all(map(os.path.exists, known.read_text().split(os.pathsep))):
         return known.read_text()
+    if UNREACHABLE:
+        pytest.skip(f"{name}: {UNREACHABLE[0]}")
     CACHE.mkdir(parents=True, exist_ok=True)
     new = known.with_suffix(".new")
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
@@ -47,7 +50,8 @@ def classpath(name):
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=MAVEN_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        pytest.skip(f"{name}: the Maven registry did not answer within {MAVEN_SECONDS} seconds")
+        UNREACHABLE.append(f"the Maven registry did not answer within {MAVEN_SECONDS} seconds")
+        pytest.skip(f"{name}: {UNREACHABLE[0]}")
     if done.returncode:
         lines = [line for line in done.stdout.splitlines() if "ERROR" in line] or ["no reason"]
         pytest.skip(f"{name}: Maven could not fetch its packages: {lines[0][:200]}")
