@@ -153,7 +153,7 @@ $(GPU_READY): pyproject.toml
 
 $(ENGINES_READY): pyproject.toml
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/$(SCRIPTS)/python $(INSTALL) --editable '.[engines]'
+	$(ENGINES)/$(SCRIPTS)/python $(INSTALL) --editable '.[engines]' hypothesis pytest
 	@touch $@
 
 $(SITE_READY): pyproject.toml

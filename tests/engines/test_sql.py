@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import tempfile
 from contextlib import closing
+from io import StringIO
 from itertools import product
 
 import numpy as np
@@ -81,7 +82,7 @@ class PostgreSQL(SQLite):
     name = "PostgreSQL"
 
     def __init__(self):
-        psycopg = pytest.importorskip("psycopg", reason="PostgreSQL's client psycopg is not installed")
+        native = pytest.importorskip("pg8000.native", reason="PostgreSQL's client pg8000 is not installed")
         places = [shutil.which("initdb"), *sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))]
         if not any(places):
             pytest.skip("PostgreSQL's server is not installed (initdb was not found)")
@@ -98,9 +99,10 @@ class PostgreSQL(SQLite):
         options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync=off"
         log = f"{self.folder}/log"
         self._run(self.pg_ctl, "-D", f"{self.folder}/data", "-w", "-l", log, "-o", options, "start")
-        self.database = psycopg.connect(host=self.folder, user="engines", dbname="postgres", autocommit=True)
-        number = self.database.info.server_version
-        self.version = f"{number // 10000}.{number % 10000}"
+        socket = f"{self.folder}/.s.PGSQL.5432"
+        self.database = native.Connection("engines", unix_sock=socket, database="postgres")
+        ((version,),) = self.database.run("SHOW server_version")
+        self.version = version.split()[0]
 
     def _run(self, *words):
         done = subprocess.run(
@@ -112,10 +114,14 @@ class PostgreSQL(SQLite):
     def load(self, names, rows):
         kinds = ["bigint", "bigint", *["double precision"] * (len(names) - 2)]
         columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-        self.database.execute(f"CREATE TABLE YOUR_TABLE ({columns})")
-        with self.database.cursor().copy("COPY YOUR_TABLE FROM STDIN") as copy:
-            for row in rows:
-                copy.write_row(row)
+        self.database.run(f"CREATE TABLE YOUR_TABLE ({columns})")
+        lines = ("\t".join("\\N" if v is None else repr(v) for v in row) for row in rows)
+        self.database.run(
+            "COPY YOUR_TABLE FROM STDIN", stream=StringIO("".join(f"{line}\n" for line in lines))
+        )
+
+    def run(self, text):
+        return [tuple(row) for row in self.database.run(text) or ()]
 
     def close(self):
         self.database.close()
