@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
-from ranksieve.data.matrix import dense_block
-from ranksieve.data.parts import RemoteData
 from ranksieve.errors import printable, warn_caller
 from ranksieve.export.base import (
     ANY_NAME,
@@ -31,7 +29,6 @@ from ranksieve.export.base import (
     weight32,
 )
 from ranksieve.export.trees import MISSING, Node, curve_trees, lowest_score, notes_on_missing, tree_values
-from ranksieve.kernels.concordance import concordances
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
@@ -209,7 +206,7 @@ def _far_centres(model: LinearModel, sample: Dataset | None) -> dict[int, float]
 
     In float32, the weighted value of such a feature is so large that the sum loses digits of the others.
     """
-    if sample is None or isinstance(sample, RemoteData) or model.preparation.normalisation.learns:
+    if sample is None or _is_remote(sample) or model.preparation.normalisation.learns:
         return {}
     values = _sample_values(model, sample)
     low, high = values.min(axis=0), values.max(axis=0)
@@ -220,8 +217,16 @@ def _far_centres(model: LinearModel, sample: Dataset | None) -> dict[int, float]
     return {int(k): float32(float(middle[k]), "the centre of a feature") for k in far}
 
 
+def _is_remote(sample: Dataset) -> bool:
+    from ranksieve.data.parts import RemoteData
+
+    return isinstance(sample, RemoteData)
+
+
 def _sample_values(model: LinearModel, sample: Dataset) -> FloatArray:
     """Features in use, with missing values as an engine should have them: the default value or 0."""
+    from ranksieve.data.matrix import dense_block
+
     matrix, columns = model.locate(sample)
     values = np.asarray(dense_block(matrix, slice(None), columns), dtype=np.float64)
     if model.has_curves:
@@ -233,7 +238,7 @@ def warn_of_changed_pairs(
     model: LinearModel, sample: Dataset, engine: str, summands: Sequence[Callable[[AnyArray], AnyArray]]
 ) -> None:
     """Warn if the engine orders documents of the sample otherwise; it adds ``summands`` of float32 values."""
-    if isinstance(sample, RemoteData):
+    if _is_remote(sample):
         return
     values, ours = _sample_values(model, sample), model.predict(sample)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -258,6 +263,8 @@ def changed_pairs(ours: FloatArray, theirs: AnyArray, queries: Queries) -> tuple
 
     Differences of ``ours`` below the rounding errors of float64 are ties.
     """
+    from ranksieve.kernels.concordance import concordances
+
     size = float(np.max(np.abs(ours), initial=0.0)) or 1.0
     ours, other = queries.group(np.round(ours / size, 13)), queries.group(theirs)
     pairs = changed = 0
