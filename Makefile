@@ -13,6 +13,9 @@ SITE_READY := $(SITE)/.ready
 # PyTorch and Triton take gigabytes.
 GPU := .venv-gpu
 GPU_READY := $(GPU)/.ready
+# Engines from PyPI, for the tests of exports; those from Maven are in .engines and in Maven's own cache.
+ENGINES := .venv-engines
+ENGINES_READY := $(ENGINES)/.ready
 # A bare environment to test a release: only the wheel is installed.
 BARE := .venv-bare
 INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -20,7 +23,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 # Tests start many processes: bytecode is compiled once and then shared.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-full lint test-gpu test-letor fuzz extremes faults injection coverage mutants bench bench-full quality \
+.PHONY: demo test test-full lint test-gpu test-letor test-engines fuzz extremes faults injection coverage mutants bench bench-full quality \
   quality-short docs docs-site results dist clean
 
 demo: $(READY)
@@ -33,11 +36,11 @@ demo: $(READY)
 # from another process at the end.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 test: lint
-	RANKSIEVE_TESTS=quick $(TESTS) -m "not full and not letor and not gpu"
+	RANKSIEVE_TESTS=quick $(TESTS) -m "not full and not letor and not gpu and not engines"
 
 # Every case of every contract, processes, faults, browsers, tutorials and documentation.
 test-full: lint
-	$(TESTS) -m "not letor and not gpu"
+	$(TESTS) -m "not letor and not gpu and not engines"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -53,6 +56,13 @@ ODD := "take long to load|with a word|is no [a-z]+ (of|that|which) |[Oo]f equals
 # Tests of the GPU code: on the GPU of this machine, or without one by Triton's interpreter on small data.
 test-gpu: $(GPU_READY)
 	OMP_NUM_THREADS=1 $(GPU)/$(SCRIPTS)/pytest -m gpu tests/gpu
+
+# Exported models in the engines themselves: minutes for the first download, then minutes on two cores. What cannot be
+# had is skipped with the reason. Writes the table of docs/exports.md.
+test-engines: $(ENGINES_READY)
+	rm -rf .engines/results
+	OMP_NUM_THREADS=1 $(ENGINES)/$(SCRIPTS)/pytest -m engines --durations=5 tests/engines
+	$(ENGINES)/$(SCRIPTS)/python -m tests.engines
 
 test-letor: $(READY)
 	$(BIN)/pytest -m letor
@@ -78,7 +88,7 @@ injection: $(READY)
 # Branches and lines outside the compiled kernels; fails below the share set in pyproject.toml.
 coverage: $(READY)
 	$(BIN)/coverage erase
-	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal -m "not letor and not gpu and not engines"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -142,10 +152,15 @@ $(GPU_READY): pyproject.toml
 	$(GPU)/$(SCRIPTS)/python $(INSTALL) --editable '.[gpu]' hypothesis pytest
 	@touch $@
 
+$(ENGINES_READY): pyproject.toml
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/$(SCRIPTS)/python $(INSTALL) --editable '.[engines]' hypothesis pytest
+	@touch $@
+
 $(SITE_READY): pyproject.toml
 	$(PYTHON) -m venv $(SITE)
 	$(SITE)/$(SCRIPTS)/python $(INSTALL) --editable '.[docs]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(GPU) $(BARE) dist site demo benchmarks/out
+	rm -rf $(VENV) $(BENCH) $(SITE) $(GPU) $(BARE) $(ENGINES) .engines dist site demo benchmarks/out

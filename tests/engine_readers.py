@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from xml.etree import ElementTree
 
 import numpy as np
@@ -113,7 +115,8 @@ def es_normalised(values, normalizer):
 def elasticsearch_ltr(folder, columns):
     """NaN: the query of the feature does not match the document."""
     content = json.loads((folder / "model.json").read_text())
-    need(set(content) == {"input", "inference_config", "definition"}, "unknown field")
+    # TrainedModelConfig: cannot specify [input.field_names] for a model of type [learning_to_rank]
+    need(set(content) == {"inference_config", "definition"}, "unknown field")
     ensemble = content["definition"]["trained_model"]["ensemble"]
     need(
         ensemble["target_type"] == "regression" and ensemble["aggregate_output"] == {"weighted_sum": {}},
@@ -128,7 +131,7 @@ def elasticsearch_ltr(folder, columns):
         values = np.asarray(columns[settings["feature_name"]], dtype=np.float32)
         default = np.float32(settings.get("default_score", 0))
         features[settings["feature_name"]] = np.where(np.isnan(values), default, values).astype(np.float64)
-    need(set(features) == set(ensemble["feature_names"]) == set(content["input"]["field_names"]), "features")
+    need(set(features) == set(ensemble["feature_names"]), "features")
     score = 0.0
     for part in ensemble["trained_models"]:
         nodes = {node["node_index"]: node for node in part["tree"]["tree_structure"]}
@@ -311,6 +314,31 @@ def lambda_mart_split(split, columns):
     return np.where(values <= np.float32(split[1].text), left, right)
 
 
+# --- SQL, by SQLite ----------------------------------------------------------------------------------------
+
+
+def sql(folder, columns):
+    """All documents belong to one query."""
+    names = list(columns)
+    table = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"CREATE TABLE YOUR_TABLE (YOUR_QUERY_ID, YOUR_DOCUMENT_ID, {table})")
+        marks = ", ".join("?" * (len(names) + 2))
+        rows = zip(*(np.asarray(values, dtype=float).tolist() for values in columns.values()), strict=True)
+        database.executemany(
+            f"INSERT INTO YOUR_TABLE VALUES ({marks})", [(1, i, *row) for i, row in enumerate(rows)]
+        )
+        rows = database.execute((folder / "query.sql").read_text()).fetchall()
+        if (folder / "expression.sql").exists():
+            expression = (folder / "expression.sql").read_text()
+            (alone,) = zip(*database.execute(f"SELECT {expression} FROM YOUR_TABLE AS d"), strict=True)
+            need(dict(enumerate(alone)) == {i: score for _, i, score in rows}, "expression")
+    scores = np.full(len(rows), np.nan)
+    for _, document, score in rows:
+        scores[document] = np.nan if score is None else score
+    return scores
+
+
 # --- the others ------------------------------------------------------------------------------------------
 
 
@@ -397,6 +425,7 @@ READERS = {
     "ranklib": ranklib,
     "lightgbm": booster,
     "xgboost": booster,
+    "sql": sql,
     "onnx": onnx,
     "json": own_json,
     "python": python,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 
 import ranksieve as rs
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.queries import group_queries
 from ranksieve.export import EXPORTS, export_model
-from ranksieve.export.lucene import min_possible_score, round_up
+from ranksieve.export.lucene import changed_pairs, min_possible_score, round_up
 from ranksieve.export.vespa import decimal
 from ranksieve.io.letor import write_letor
-from ranksieve.model.linear import LinearModel, Term
+from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import KEEP_MISSING, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
 from tests.engine_readers import READERS
 from tests.refusals import refused_data, refused_parameter
@@ -547,3 +549,76 @@ def test_exports_of_valid_models_do_not_warn(tmp_path):
             names = {"names": {"f1": "bm25(title)"}} if target in VESPA else {}
             model = BY_RANGE if target in HYBRID else weighing(0.5)
             export_model(model, target, tmp_path / target, **names)
+
+
+# --- float32 ---------------------------------------------------------------------------------------------
+
+
+def with_dates(seconds, seed=0):
+    """Scores, and times that lie within some seconds."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.gamma(2.0, 4.0, 200), 1.7e9 + np.floor(rng.random(200) * seconds)])
+    return Dataset(X, np.arange(200) % 3, np.repeat(np.arange(20), 10))
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_a_warning_counts_the_pairs_that_float32_changes(target, tmp_path):
+    sample = with_dates(600)
+    model = weighing(1e-4, 0.01)
+    ours, theirs = model.predict(sample), model.predict(np.float32(sample.X).astype(np.float64))
+    pairs = changed = 0
+    for query in range(20):
+        rows = np.flatnonzero(sample.qid == query)
+        a, b = np.subtract.outer(ours[rows], ours[rows]), np.subtract.outer(theirs[rows], theirs[rows])
+        pairs += (a > 0).sum()
+        changed += ((a > 0) & (b <= 1e-9)).sum()
+    assert 100 < changed < pairs
+    with pytest.warns(UserWarning, match="32-bit numbers, which change the order") as caught:
+        export_model(model, target, tmp_path / "out", sample=sample)
+    found = re.search(r"of (\d+) of the (\d+) pairs .* of f2;", str(caught[0].message))
+    assert (int(found[1]), int(found[2])) == (changed, pairs)
+
+
+@pytest.mark.parametrize("target", LUCENE)
+@pytest.mark.parametrize("weight", [3e-5, -3e-5])
+def test_far_values_are_centred_so_that_sums_keep_their_digits(target, weight, tmp_path):
+    sample = with_dates(3e6)
+    X = sample.X.copy()
+    X[:, 1] = np.float32(X[:, 1])  # nothing is lost but by the sum
+    sample = sample.replace_features(X)
+    model = weighing(1e-3, weight)
+    result = export_model(model, target, tmp_path / "out", sample=sample)  # without a warning
+    theirs = READERS[target](tmp_path / "out", {"f1": X[:, 0], "f2": X[:, 1]}).astype(np.float64)
+    assert theirs.min() >= 0
+    differences = theirs - model.predict(sample)
+    assert np.ptp(differences) < 2e-5  # the sum without a centre, near 51000, has steps of 0.004
+    if weight > 0:
+        assert "Scores lack the constant 51000" in result.notes[0]
+        assert differences.mean() == pytest.approx(-float(re.search(r"constant (\S+),", result.notes[0])[1]))
+
+
+def test_no_warning_without_differences(tmp_path):
+    sample = with_dates(600)
+    same = sample.replace_features(np.ones_like(sample.X) * 1.7e9)
+    assert export_model(weighing(1e-4, 0.01), "solr", tmp_path / "out", sample=same).notes == ()
+
+
+def test_changed_pairs_are_those_of_a_count_by_hand():
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.integers(0, 5, 60).astype(float), rng.integers(0, 4, 60).astype(float)
+    qid, pairs, changed = np.repeat(np.arange(4), 15), 0, 0
+    for i in range(60):
+        for j in range(i):
+            if qid[i] == qid[j] and ours[i] != ours[j]:
+                pairs += 1
+                changed += (ours[i] - ours[j]) * (theirs[i] - theirs[j]) <= 0
+    assert changed_pairs(ours, theirs, group_queries(qid)) == (pairs, changed)
+
+
+@pytest.mark.parametrize("target", LUCENE)
+def test_thresholds_that_float32_cannot_tell_from_values_are_counted(target, tmp_path):
+    sample = with_dates(600)
+    curve = Curve((1.7e9 + 300.0,), (0.0, 1.0))
+    model = LinearModel((Term("f2", 1, 1.0, curve),), 2)
+    with pytest.warns(UserWarning, match="32-bit numbers"):
+        export_model(model, target, tmp_path / "out", sample=sample)

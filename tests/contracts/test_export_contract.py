@@ -24,9 +24,9 @@ from tests.tiers import full
 LUCENE = ("elasticsearch", "opensearch", "solr")
 SCRIPTS = ("elasticsearch_script", "opensearch_script")
 SUMS = ("elasticsearch_linear", "mongodb")
-BY_RANGE = (*SUMS, "opensearch_hybrid", "vespa_global_phase")
+BY_RANGE = (*SUMS, "opensearch_hybrid", "vespa_global_phase", "sql")
 VESPA = ("vespa", "vespa_second_phase", "vespa_global_phase")
-DOUBLE = (*VESPA, "qdrant", "lightgbm", "json", "python")
+DOUBLE = (*VESPA, "qdrant", "lightgbm", "sql", "json", "python")
 LINES = [target for target, entry in EXPORTS.items() if entry.lines]
 EVERY_MODEL = [target for target in LINES if target not in (*SUMS, "opensearch_hybrid")]
 NAMES = ["bm25_title", "bm25_body", "price", "clicks_7d", "age", "published"]
@@ -251,7 +251,7 @@ def test_numpy_numbers_are_written_as_plain_numbers(target, tmp_path):
     assert contents(tmp_path / "numpy", np.str_, np.int64, np.float32, np.float64) == expected
 
 
-@pytest.mark.parametrize("target", ["onnx", "python", "qdrant", *SCRIPTS])
+@pytest.mark.parametrize("target", ["onnx", "python", "qdrant", "sql", *SCRIPTS])
 @pytest.mark.parametrize("policy", ["zero", "column_mean"])
 def test_missing_values_are_filled_if_the_format_supports_it(target, policy, tmp_path):
     holes = TEST.X.copy()
@@ -285,6 +285,8 @@ REFUSED = {
 @pytest.mark.parametrize("target", [target for target in LINES if target != "json"])
 def test_unsupported_models_are_refused_and_nothing_is_written(target, case, tmp_path):
     model, words = REFUSED[case]
+    if target == "sql" and model.per_query:  # see test_export_sql
+        return
     with refused_data() as info:
         exported(model, target, tmp_path)
     assert any(word in info.value.reason for word in words)
@@ -346,6 +348,7 @@ def edge_rows(model, holes, target="", n=1000):
 
 CURVED = [target for target, entry in EXPORTS.items() if entry.curves]
 READS_ZERO = ("solr", "ranklib")  # instead of a missing value
+MIXED = ("json", "python", "sql")  # lines and curves in one model
 
 
 @pytest.mark.filterwarnings("ignore:the model learned levels")
@@ -397,7 +400,7 @@ def test_other_targets_refuse_lines_in_one_sentence(target, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("target", [target for target in CURVED if target not in ("json", "python")])
+@pytest.mark.parametrize("target", [target for target in CURVED if target not in MIXED])
 def test_lines_beside_curves_are_refused(target, tmp_path):
     mixed = replace(curved(), terms=(*curved().terms[:2], Term("price", 2, 0.5)))
     filled = replace(curved(), preparation=model_of([1.0] * 6, missing="zero").preparation)
@@ -408,7 +411,7 @@ def test_lines_beside_curves_are_refused(target, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-FILLING = ("json", "onnx", "python", "qdrant", "sql_hybrid", *SCRIPTS)
+FILLING = ("json", "onnx", "python", "qdrant", "sql", "sql_hybrid", *SCRIPTS)
 
 
 @pytest.mark.parametrize("target", [target for target in LINES if target not in FILLING])

@@ -30,6 +30,7 @@ from ranksieve.export.painless import painless_script
 from ranksieve.export.plain_files import json_model, python, ranklib
 from ranksieve.export.qdrant import qdrant
 from ranksieve.export.solr import solr
+from ranksieve.export.sql import sql
 from ranksieve.export.vespa import PROFILE_NAME, VESPA_RERANK_COUNT, vespa
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ EXPORTS: dict[str, Target] = {
     "ranklib": Target(ranklib, NAME_OPTIONS, curves=True),
     "lightgbm": Target(lightgbm, NAME_OPTIONS, lines=False, curves=True),
     "xgboost": Target(xgboost, NAME_OPTIONS, lines=False, curves=True),
+    "sql": Target(sql, NAME_OPTIONS, folder=True, curves=True),
     "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}, curves=True),
     "json": Target(json_model, frozenset({"name"}), curves=True),
     "python": Target(python, NAME_OPTIONS, curves=True),

@@ -61,7 +61,6 @@ def elasticsearch_ltr(model: LinearModel, options: Options) -> Product:
         for j, name in enumerate(names)
     ]
     trained = {
-        "input": {"field_names": names},
         "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         "definition": {"preprocessors": [], "trained_model": {"ensemble": ensemble}},
     }

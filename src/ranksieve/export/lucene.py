@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksieve._types import AnyArray, FloatArray
 from ranksieve.errors import printable, warn_caller
 from ranksieve.export.base import (
     ANY_NAME,
     Options,
     centre_and_scale,
     engine_names,
+    fill_values,
     float32,
     not_exportable,
     prepare_for_export,
@@ -25,14 +28,17 @@ from ranksieve.export.base import (
     warn_about_means,
     weight32,
 )
-from ranksieve.export.trees import Node, curve_trees, lowest_score, notes_on_missing
+from ranksieve.export.trees import MISSING, Node, curve_trees, lowest_score, notes_on_missing, tree_values
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
+    from ranksieve.data.queries import Queries
     from ranksieve.model.linear import LinearModel
 
 SHIFT_MARGIN = 1.01  # for rounding
 MAX_RANGE_ERROR = 1e-6  # relative error of maximum − minimum in float32
+FAR = 10.0  # values this many times as far from 0 as their range get a centre
+RARE = 1e-5  # share of pairs that float32 may change without a warning
 USER_QUERY = "USER_QUERY"  # placeholder in example queries
 
 
@@ -57,6 +63,16 @@ class LuceneTerm:
     weight: float
     normaliser: Normaliser | None
 
+    def values(self, x: AnyArray) -> AnyArray:
+        """What the feature adds to the score, for float32 values and in float32."""
+        weight, normaliser = np.float32(self.weight), self.normaliser
+        if normaliser is None:
+            return np.asarray(weight * x)
+        centre, scale = np.float32(normaliser.centre), np.float32(normaliser.scale)
+        if normaliser.kind == "min_max":
+            scale = np.float32(normaliser.maximum) - centre
+        return np.asarray(weight * ((x - centre) / scale))
+
 
 def lucene_terms(
     model: LinearModel, options: Options, engine: str
@@ -65,19 +81,24 @@ def lucene_terms(
     model = prepare_for_export(model, engine)
     warn_about_means(model, engine)
     names = engine_names(model.names, options.names, ANY_NAME, engine)
-    normalisers = _normalisers(model, names)
-    shift, notes = score_shift(model, options.sample, engine)
-    constant = model.intercept + shift
+    normalisers, far = _normalisers(model, names), _far_centres(model, options.sample)
+    for k, value in far.items():
+        normalisers[k] = Normaliser("standard", value, 1.0)
+    shift, notes = score_shift(model, options.sample, engine, lower=bool(far))
+    constant = model.intercept + shift + sum(model.terms[k].weight * value for k, value in far.items())
     if constant != 0:
         carrier = _carrier(model)
-        normalisers[carrier] = _add_constant(model, carrier, constant, names[carrier])
+        normalisers[carrier] = _add_constant(model, carrier, constant, names[carrier], far.get(carrier))
         notes = (
             *notes,
             f"The constant {constant:.6g} is in the normaliser of {printable(names[carrier])}: a linear "
             f"model in {engine} has no intercept.",
         )
     weights = [weight32(term.weight, name) for term, name in zip(model.terms, names, strict=True)]
-    return tuple(map(LuceneTerm, names, weights, normalisers)), notes
+    terms = tuple(map(LuceneTerm, names, weights, normalisers))
+    if options.sample is not None:
+        warn_of_changed_pairs(model, options.sample, engine, [term.values for term in terms])
+    return terms, notes
 
 
 @dataclass(frozen=True)
@@ -86,6 +107,10 @@ class LuceneTree:
 
     name: str
     root: Node
+
+    def values(self, x: AnyArray) -> AnyArray:
+        """Levels of float32 values."""
+        return tree_values(self.root, x)
 
 
 def lucene_trees(
@@ -97,12 +122,27 @@ def lucene_trees(
     trees = curve_trees(model, engine, single=True)
     shift, notes = score_shift(model, options.sample, engine)
     constant = float32(model.intercept + shift, "the intercept")
-    return tuple(map(LuceneTree, names, trees)), constant, (*notes, *notes_on_missing(model, engine, reads))
+    by_name = tuple(map(LuceneTree, names, trees))
+    if options.sample is not None:
+        warn_of_changed_pairs(model, options.sample, engine, [tree.values for tree in by_name])
+    return by_name, constant, (*notes, *notes_on_missing(model, engine, reads))
 
 
-def score_shift(model: LinearModel, sample: Dataset | None, engine: str) -> tuple[float, tuple[str, ...]]:
-    """Return a constant to add to all scores so that none is negative, and notes."""
-    lowest = min_possible_score(model) if sample is None else float(np.min(model.predict(sample)))
+def score_shift(
+    model: LinearModel, sample: Dataset | None, engine: str, lower: bool = False
+) -> tuple[float, tuple[str, ...]]:
+    """Return a constant to add to all scores so that none is negative, and notes.
+
+    With ``lower``, scores that are far from 0 become small, because large numbers lose digits in float32.
+    """
+    scores = None if sample is None else model.predict(sample)
+    lowest = min_possible_score(model) if scores is None else float(np.min(scores))
+    near = None if scores is None or not lower else _near_zero(scores)
+    if near is not None and near < 0:
+        return near, (
+            f"Scores lack the constant {-near:.12g}, because {engine} computes in 32-bit numbers, in which "
+            "large scores lose digits; the ranking is the same.",
+        )
     if lowest is None:
         warn_caller(
             f"{engine} rejects negative scores, which this model may produce; pass documents as `sample` "
@@ -111,13 +151,20 @@ def score_shift(model: LinearModel, sample: Dataset | None, engine: str) -> tupl
         return 0.0, ()
     if lowest >= 0:
         return 0.0, ()
-    shift = round_up(-lowest * SHIFT_MARGIN)
+    shift = near or round_up(-lowest * SHIFT_MARGIN)
     parts = "levels" if model.has_curves else "weights and scales"
     basis = f"by its {parts}" if sample is None else f"over {sample.n_docs} sample documents"
     return shift, (
-        f"Scores are {shift:g} higher than the model's, whose lowest score {basis} is {lowest:.6g}, because "
-        f"{engine} rejects negative scores; the ranking is the same.",
+        f"Scores are {shift:.12g} higher than the model's, whose lowest score {basis} is {lowest:.6g}, "
+        f"because {engine} rejects negative scores; the ranking is the same.",
     )
+
+
+def _near_zero(scores: FloatArray) -> float:
+    """Constant that makes the lowest score 1 to 2 % of the range of scores."""
+    low = float(np.min(scores))
+    unit = 10.0 ** math.floor(math.log10(0.01 * (float(np.max(scores)) - low)))
+    return -float(f"{math.floor(low / unit - 1) * unit:.12g}")
 
 
 def min_possible_score(model: LinearModel) -> float | None:
@@ -154,6 +201,88 @@ def _normalisers(model: LinearModel, names: Sequence[str]) -> list[Normaliser | 
     ]
 
 
+def _far_centres(model: LinearModel, sample: Dataset | None) -> dict[int, float]:
+    """Centres for terms without one whose values are far from 0 for their range, such as a time in seconds.
+
+    In float32, the weighted value of such a feature is so large that the sum loses digits of the others.
+    """
+    if sample is None or _is_remote(sample) or model.preparation.normalisation.learns:
+        return {}
+    values = _sample_values(model, sample)
+    low, high = values.min(axis=0), values.max(axis=0)
+    middle = (low + high) / 2
+    far = np.flatnonzero((np.abs(middle) > FAR * (high - low)) & (high > low))
+    if not np.ptp(model.predict(sample)):
+        return {}
+    return {int(k): float32(float(middle[k]), "the centre of a feature") for k in far}
+
+
+def _is_remote(sample: Dataset) -> bool:
+    from ranksieve.data.parts import RemoteData
+
+    return isinstance(sample, RemoteData)
+
+
+def _sample_values(model: LinearModel, sample: Dataset) -> FloatArray:
+    """Features in use, with missing values as an engine should have them: the default value or 0."""
+    from ranksieve.data.matrix import dense_block
+
+    matrix, columns = model.locate(sample)
+    values = np.asarray(dense_block(matrix, slice(None), columns), dtype=np.float64)
+    if model.has_curves:
+        return np.where(np.isnan(values), MISSING, values)
+    return np.where(np.isnan(values), fill_values(model) or 0.0, values)
+
+
+def warn_of_changed_pairs(
+    model: LinearModel, sample: Dataset, engine: str, summands: Sequence[Callable[[AnyArray], AnyArray]]
+) -> None:
+    """Warn if the engine orders documents of the sample otherwise; it adds ``summands`` of float32 values."""
+    if _is_remote(sample):
+        return
+    values, ours = _sample_values(model, sample), model.predict(sample)
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = values.astype(np.float32)
+        theirs = np.zeros(len(values), dtype=np.float32)
+        for k, summand in enumerate(summands):
+            theirs += summand(single[:, k]).astype(np.float32)
+    pairs, changed = changed_pairs(ours, theirs, sample.queries)
+    if not changed or changed <= RARE * pairs:
+        return
+    loss = np.max(np.abs(values - single), axis=0) * np.abs(model.weights / centre_and_scale(model)[1])
+    name = printable(model.names[int(np.argmax(loss))])
+    warn_caller(
+        f"{engine} computes in 32-bit numbers, which change the order of {changed:,} of the {pairs:,} pairs "
+        f"of documents of a query in `sample`, mostly because of {name}; give the engine {name} with a "
+        "constant subtracted or in a larger unit"
+    )
+
+
+def changed_pairs(ours: FloatArray, theirs: AnyArray, queries: Queries) -> tuple[int, int]:
+    """Pairs of documents of a query with different scores, and those that are tied or reversed in ``theirs``.
+
+    Differences of ``ours`` below the rounding errors of float64 are ties.
+    """
+    from ranksieve.kernels.concordance import concordances
+
+    size = float(np.max(np.abs(ours), initial=0.0)) or 1.0
+    ours, other = queries.group(np.round(ours / size, 13)), queries.group(theirs)
+    pairs = changed = 0
+    for first, last in pairwise(queries.offsets.tolist()):
+        a, b = (np.unique(part[first:last], return_inverse=True)[1] for part in (ours, other))
+        total = np.zeros((2, 2), dtype=np.int64)
+        concordances(np.stack([a, b]).astype(np.int64), total)
+        tied = [_tied(np.bincount(ranks)) for ranks in (a, b, a * len(b) + b)]
+        different = (last - first) * (last - first - 1) // 2 - tied[0] - tied[1] + tied[2]
+        pairs += int(total[0, 0])
+        changed += int(total[0, 0]) - (different + int(total[0, 1])) // 2
+    return pairs, changed
+
+
+def _tied(counts: AnyArray) -> int:
+    return int(np.sum(counts * (counts - 1) // 2))
+
+
 def _normaliser(ranged: bool, centre: float, scale: float, name: str) -> Normaliser:
     """In float32; "standard" also if maximum − minimum would not reproduce the range."""
     standard = Normaliser(
@@ -171,9 +300,12 @@ def _carrier(model: LinearModel) -> int:
     return int(np.argmax(np.abs(model.weights / centre_and_scale(model)[1])))
 
 
-def _add_constant(model: LinearModel, carrier: int, constant: float, name: str) -> Normaliser:
-    """w·(x − c')/s = w·(x − c)/s + constant with c' = c − constant·s/w."""
+def _add_constant(
+    model: LinearModel, carrier: int, constant: float, name: str, far: float | None
+) -> Normaliser:
+    """w·(x − c')/s = w·(x − c)/s + constant with c' = c − constant·s/w; ``far`` replaces c."""
     centre, scale = (float(values[carrier]) for values in centre_and_scale(model))
+    centre = centre if far is None else far
     return _normaliser(False, centre - constant * scale / model.terms[carrier].weight, scale, name)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from ranksieve._types import AnyArray
 from ranksieve.errors import printable, warn_caller
 from ranksieve.export.base import float32, not_exportable
 
@@ -79,6 +80,14 @@ def _balanced(thresholds: list[float], levels: list[float]) -> Node:
     k = len(thresholds) // 2
     left = _balanced(thresholds[:k], levels[: k + 1])
     return Split(thresholds[k], left, _balanced(thresholds[k + 1 :], levels[k + 1 :]))
+
+
+def tree_values(node: Node, x: AnyArray) -> AnyArray:
+    """Levels of float32 values, compared in float32."""
+    if not isinstance(node, Split):
+        return np.full(len(x), node)
+    left = x < np.float32(node.threshold)
+    return np.where(left, tree_values(node.left, x), tree_values(node.right, x))
 
 
 LEAF = -1

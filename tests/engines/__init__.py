@@ -1,0 +1,1 @@
+"""Exported models, scored by the engines themselves (`make test-engines`)."""

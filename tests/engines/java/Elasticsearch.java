@@ -1,0 +1,21 @@
+import org.codelibs.elasticsearch.runner.ElasticsearchClusterRunner;
+
+/** A node on a port of the loopback address, until the input ends. The argument is a folder for its data. */
+public class Elasticsearch {
+  public static void main(String[] args) throws Exception {
+    ElasticsearchClusterRunner runner = new ElasticsearchClusterRunner();
+    runner.setMaxHttpPort(19999);
+    runner.onBuild((number, settings) -> {
+      settings.put("network.host", "127.0.0.1");
+      settings.put("discovery.type", "single-node");
+      settings.put("cluster.routing.allocation.disk.threshold_enabled", false);
+    });
+    runner.build(
+        ElasticsearchClusterRunner.newConfigs().basePath(args[0]).numOfNode(1).clusterName("engines").baseHttpPort(19300));
+    runner.ensureYellow();
+    System.out.println("READY " + runner.node().settings().get("http.port"));
+    while (System.in.read() >= 0) {}
+    runner.close();
+    System.exit(0);
+  }
+}
