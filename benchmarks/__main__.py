@@ -28,6 +28,7 @@ STUDIES = (
     "choice",
     "cost_budgets",
     "costs",
+    "curves",
     "fenchelrank_vs_ranksvm",
     "films",
     "hybrid",

@@ -135,7 +135,7 @@ def test_other_columns_are_refused(small):
     renamed = small.replace_features(small.X, list("abcde"))
     with refused_data() as info:
         learned.apply(renamed)
-    assert "learned on 5 features" in info.value.reason
+    assert "expected the 5 features of the training data" in info.value.reason
     with refused_data() as info:
         learned.for_learning(small.replace_features(sp.csr_array(small.X[:, :2]), ["f1", "f2"]))
     assert "the data have 2" in info.value.reason

@@ -25,7 +25,9 @@ PUBLIC = {name: getattr(place, name) for place in (rs, rs.baselines) for name in
 RANKERS = {
     name: kind
     for name, kind in PUBLIC.items()
-    if isinstance(kind, type) and issubclass(kind, Ranker) and kind is not FeatureSelector
+    if isinstance(kind, type)
+    and issubclass(kind, Ranker)
+    and kind not in (FeatureSelector, rs.HybridRanker)  # which normalises lists in its own ways
 }
 SELECTORS = [name for name, kind in RANKERS.items() if issubclass(kind, FeatureSelector)]
 SMALL = {

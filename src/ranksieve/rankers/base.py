@@ -692,7 +692,8 @@ def share_of_variance(ranker: Ranker, data: Any) -> FloatArray | None:
 def _uncounted(ranker: Any, task: Task) -> str:
     """Sentence about held-out lists that are too short for the metric, if its profile has a rule for them."""
     in_memory = not (isinstance(task.source, RemoteData) or is_streamed(task.source.X))
-    if not (ranker.can("valid") and in_memory and ranker.choice_.validation.profile.short_list_is_zero):
+    choice = ranker.choice_ if ranker.can("valid") else None
+    if not (choice and in_memory and choice.validation.profile.short_list_is_zero):
         return ""
     from ranksieve.rankers.measures import too_short_to_count
 
