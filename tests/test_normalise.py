@@ -138,7 +138,7 @@ def test_other_columns_are_refused(small):
     assert "expected the 5 features of the training data" in info.value.reason
     with refused_data() as info:
         learned.for_learning(small.replace_features(sp.csr_array(small.X[:, :2]), ["f1", "f2"]))
-    assert "the data have 2" in info.value.reason
+    assert "got 2 (f1, f2" in info.value.reason
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
