@@ -99,9 +99,11 @@ def _first_path(task: FamilyTask, held_out: HeldOut) -> Family:
     if task.budget.columns is None or task.alphas is not None:
         return l1_family(task).with_validation(held_out)
     start, grid = path_grid(task.objective, task.penalty, task.n_alphas, None, task.min_ratio)
-    n_more = _points_per_extension(task)
+    n_more, end = _points_per_extension(task), task.path_end
     path = l1_family(task, grid=grid[: 2 * n_more], start=start).with_validation(held_out)
     for alpha in grid[2 * n_more :]:
+        if end is not None and np.count_nonzero(path.n_nonzero > end) > task.window // 2:
+            return replace(path, cut_off=True)
         if path.cut_off or (path.n_nonzero.any() and not _best_at_end(path, CURVE_EXTENSION_FACTOR)):
             break
         part = l1_family(task, grid=np.array([alpha]), start=path.coefs[-1])
