@@ -45,6 +45,7 @@ from ranksieve.choice.update import (
 from ranksieve.data.budget import Budget, Features, NoCandidateError, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
+from ranksieve.data.matrix import is_streamed
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, ParameterError, lookup, recorded_warnings, warn_caller
@@ -156,8 +157,8 @@ class SparseRanker(Ranker):
         signs are about features; ``families`` are "l1", "log" and, by default with ``max_features``, "kept";
         ``normalise`` and ``missing`` must be "auto". "auto": fit both, and select curves if they are better
         on the held-out queries by more than one standard error of the difference; with ``previous`` the shape
-        of that model. Lines alone on a GPU, on distributed data, with a penalty object, and with values of
-        ``families``, ``normalise`` or ``missing`` that curves do not have.
+        of that model. Lines alone on a GPU, on data that are distributed or on disk, with a penalty object,
+        and with values of ``families``, ``normalise`` or ``missing`` that curves do not have.
 
     Attributes
     ----------
@@ -318,7 +319,7 @@ class SparseRanker(Ranker):
         return (
             task.previous is None
             and self.device == "cpu"
-            and not isinstance(task.source, RemoteData)
+            and not (isinstance(task.source, RemoteData) or is_streamed(task.source.X))
             and self.normalise in ("auto", "none")
             and self.missing == "auto"
             and isinstance(self.penalty, str)
