@@ -206,6 +206,10 @@ def test_a_required_feature_has_one_step_without_penalty(data):
     assert np.flatnonzero(path.coefs[0]).tolist() == [own[len(own) // 2]]
     assert (path.coefs[:, own] != 0).any(axis=1).all()
     assert path.relative_gaps.max() <= 1e-6
+    for family in ("l1", "log"):
+        ranker = SparseRanker(shape="curves", n_alphas=8, must_have="f3", families=family).fit(data)
+        assert "f3" in ranker.to_model().names
+        assert verify(ranker, data).holds
 
 
 def test_signs_make_curves_monotone(data):

@@ -27,6 +27,7 @@ PATH = "l1"  # the family that others start from
 SIZE_FAMILIES = ("forward", "subset")  # families with one model for each number of features
 RIDGE_FAMILIES = (*SIZE_FAMILIES, "refitted")  # families without ℓ1
 REFIT_RIDGE_SHARE = 1e-3  # share of α: keeps a refit bounded when its features separate every pair
+FEW_STEPS = 100  # of curves; fits with as many take little time
 KEPT_RATIO = 1e-2  # of the smallest to the largest α of a path over kept features
 SUBSET_WORK = 5_000_000  # nodes times documents in the search for one subset
 SUBSET_NODES = (20, 500)  # least and largest number of nodes
@@ -258,7 +259,7 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
     α Σ_j v_j|w_j| with v_j = 1/(1 + t_j/ε), t_j = |w_j|·√h_j as a share of the largest, where w are the
     weights of the point and h_j is the curvature of feature j: one majorisation step of the log penalty. For
     all step columns of a feature, t is the total variation of its curve: Σ |steps| + |missing level|, and the
-    family ends when it has half as many steps again as the best point of the path.
+    family ends when it has more than ``FEW_STEPS`` and half as many again as the best point of the path.
     """
     penalty = task.penalty
     if not isinstance(penalty, L1):
@@ -274,7 +275,8 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
 
     candidates: list[Candidate] = []
     best = -1 if path.validation is None else int(np.argmax(path.validation.mean))
-    report, point, most_steps = task.progress.next(), None, 1.5 * np.count_nonzero(path.coefs[best])
+    report, point = task.progress.next(), None
+    most_steps = max(FEW_STEPS, 1.5 * np.count_nonzero(path.coefs[best]))
     for k, on_path in enumerate(path.candidates):
         log_penalty = reweighted(on_path.strength, on_path.coef)
         result = ProxNewton(task.tol, MAX_ITER).solve(Problem(task.objective, log_penalty), point)

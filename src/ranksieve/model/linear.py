@@ -708,6 +708,7 @@ class CertificateTexts(msgspec.Struct):
 
     kind: str = ""
     family: str = ""
+    shape: str = ""
     features: list[str] = []
     weights: dict[str, Finite | Literal["inf"]] = {}
     proof: list[str] = []

@@ -71,6 +71,13 @@ class Steps(ShortRepr):
         map_column_blocks(code, data.X)
         return data.replace_features(StepMatrix(codes, self.columns), self.names)
 
+    def stated_weights(self, weights: FloatArray) -> dict[str, float]:
+        """ℓ1 weights of the columns by feature, and by column where they differ from the feature's first."""
+        feature = self.columns.feature
+        of_columns = list(zip(feature.tolist(), self.names, weights.tolist(), strict=True))
+        stated = {self.features[j]: weight for j, _, weight in reversed(of_columns)}
+        return stated | {name: weight for j, name, weight in of_columns if weight != stated[self.features[j]]}
+
     def used(self, w: FloatArray) -> IntArray:
         """Features with a nonzero weight, ascending."""
         return self.columns.used(w)

@@ -519,18 +519,22 @@ class SparseRanker(Ranker):
             "ridge" if ridged else "alpha": candidate.strength,
         }
         weights, steps = getattr(candidate.penalty, "weights", None), self.preparation_.steps
-        columns = np.arange(len(names))
         if steps is not None:
-            columns, first = np.unique(steps.columns.feature, return_index=True)
-            of_feature = np.ones(len(names))
-            of_feature[columns] = 1.0 if weights is None else weights[first]
-            weights = None if weights is None else of_feature
+            proof["shape"] = CURVES
         refitted = self._fit_parameters["refit_on"] == "all" and "valid" in self._origin.fingerprints
         if ridged or refitted or label.endswith(PREVIOUS_SUFFIX):
             columns = np.flatnonzero(candidate.coef) if steps is None else steps.used(candidate.coef)
             proof["features"] = [names[j] for j in columns]
         if weights is not None:
-            proof["weights"] = {names[j]: float(weights[j]) for j in columns if weights[j] != 1.0}
+            stated = (
+                dict(zip(names, weights, strict=True)) if steps is None else steps.stated_weights(weights)
+            )
+            among = set(proof.get("features", stated))
+            proof["weights"] = {
+                name: float(weight)
+                for name, weight in stated.items()
+                if weight != 1.0 and (name in among or steps is not None)
+            }
         return proof
 
     def stated_problem(
@@ -546,7 +550,9 @@ class SparseRanker(Ranker):
             signs = np.array([float(self.signs.get(name, 0.0)) for name in names])
             signs = signs if columns is None else np.where(columns.is_missing, 0.0, signs)
         if "weights" in certificate:
-            weights = np.array([float(certificate["weights"].get(name, 1.0)) for name in names])
+            stated = certificate["weights"]
+            own = zip(names, data.feature_names, strict=True)
+            weights = np.array([float(stated.get(column, stated.get(name, 1.0))) for name, column in own])
         if "ridge" in certificate:
             penalty: SlopedPenalty = ElasticNet(certificate["ridge"], signs=signs, l1_ratio=0.0)
         else:

@@ -90,7 +90,7 @@ def _limits(model: Any) -> Iterator[Part]:
     if model.per_query:
         yield "A score depends on the other documents of the query, because values are prepared within it."
     missing = model.preparation.missing.policy
-    if missing == "keep":
+    if missing == "keep" and not getattr(model, "has_curves", False):
         yield "A missing value of a feature has no replacement: such a document has no score."
     yield from LIMITS
 

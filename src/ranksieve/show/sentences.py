@@ -199,7 +199,7 @@ def _proof_of_weights(proof: Mapping[str, Any], parameters: Mapping[str, Any]) -
     """A bound on how much other weights of the same features can lower the objective."""
     if "relative_gap" not in proof:
         return f"{_objective(proof)}, {certificate(None)}."
-    curves, gap = parameters.get("shape") == CURVES, proof["relative_gap"]
+    curves, gap = proof.get("shape") == CURVES, proof["relative_gap"]
     others, about = (
         (_other_curves(proof, parameters), ABOUT_CURVES)
         if curves

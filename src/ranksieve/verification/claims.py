@@ -31,6 +31,7 @@ from ranksieve.model.linear import LinearModel, Term
 from ranksieve.objective import Objective, make_objective
 from ranksieve.penalties import ElasticNet
 from ranksieve.prepare.scaling import learn_normalisation
+from ranksieve.prepare.steps import CURVES
 from ranksieve.rankers.parameters import stated_budget, stated_costs, usable_budget
 from ranksieve.solvers import Problem
 from ranksieve.solvers.base import relative
@@ -64,6 +65,7 @@ CHECKED_NUMBERS = (*GAP_ENTRIES, "gap_of_last_round", "bound")  # certificate en
 ENTRIES: dict[str, Collection[str]] = {  # by kind of certificate
     WEIGHTS: (
         *GAP_ENTRIES, "gap_of_last_round", "alpha", "ridge", "family", "features", "weights", "n_features",
+        "shape",
     ),
     "subset": (
         "kind", *GAP_ENTRIES, "bound", "ridge", "n_features", "max_features", "max_cost", "proof", "family",
@@ -131,6 +133,8 @@ def check_weights(case: Case) -> Verdict:
             raise NotChecked("the certificate states a gap without an objective")
         raise NotGiven("no objective is stated, so nothing is claimed about the weights")
     recomputed, findings = case.recomputed, [*_consistent(proof), *_unproven(case)]
+    shape = CURVES if case.model.has_curves else None
+    findings += check_same("the shape in the certificate is", proof.get("shape"), shape)
     by_fit = [name for name in ("objective", "gap", "gap_of_last_round") if name in proof]
     if recomputed is not None:
         findings += _at_weights(recomputed, proof)
