@@ -10,6 +10,7 @@ from scipy import stats
 from ranksieve import (
     Dataset,
     SparseRanker,
+    card_text,
     explain_query,
     export_model,
     feature_importance,
@@ -284,9 +285,36 @@ def test_the_python_module_is_bit_identical(fitted, data, tmp_path):
     np.testing.assert_array_equal([scope["score"](row) for row in rows], model.predict(data))
 
 
-def test_scorecards_refuse_curves(fitted, data):
-    with pytest.raises(DataError, match="linear models only"):
-        make_scorecard(fitted, data)
+@pytest.mark.parametrize("signs", [None, {"f1": "+"}])
+def test_scorecards_have_points_per_range(data, signs, tmp_path):
+    ranker = SparseRanker(shape="curves", max_features=3, n_alphas=12, signs=signs).fit(data)
+    card = make_scorecard(ranker, data, levels=5)
+    card.save(tmp_path / "card.json")
+    assert load_model(tmp_path / "card.json") == card
+    assert verify(card, data).holds
+    assert all(1 <= abs(points) <= 5 for points in card.card.points.values())
+    assert set(card.card.points) <= set(ranker.to_model().weights_by_name)
+    assert 0 <= card.certificate["relative_gap"] < 0.2
+    for term in card.terms:
+        assert all(float(level).is_integer() for level in (*term.curve.levels, term.curve.missing))
+        assert signs is None or term.name != "f1" or (term.curve.steps > 0).all()
+    row = int(np.flatnonzero(~np.isnan(data.X[:, 1]))[0])
+    best = explain_query(card, data, data.query_ids[0]).rows[0]
+    text = card_text(card, data)
+    assert text.count("missing") == sum(term.curve.missing != 0 for term in card.terms) + int(
+        np.isnan(data.X[best, [term.index for term in card.terms]]).sum()
+    )
+    points = sum(term.curve(data.X[row : row + 1, term.index])[0] for term in card.terms)
+    assert card.predict(data)[row] == points
+
+
+def test_a_changed_point_is_found(fitted, data):
+    card = make_scorecard(fitted, data)
+    content = card.to_dict()
+    step, points = next(iter(content["card"]["points"].items()))
+    content["card"]["points"][step] = points - 1 if points > 1 else points + 1
+    with pytest.raises(DataError, match="the weight of"):
+        model_from_dict(content)
 
 
 def test_a_previous_model_with_curves_gives_its_features(data):

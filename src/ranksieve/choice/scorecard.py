@@ -33,11 +33,11 @@ from ranksieve.model.linear import (
     as_unit,
     check_levels,
     exact_weight,
-    refuse_curves,
 )
 from ranksieve.objective import Objective, Point, make_objective
 from ranksieve.prepare import NOT_NORMALISED
 from ranksieve.prepare.scaling import learn_normalisation
+from ranksieve.prepare.steps import Steps
 from ranksieve.solvers.base import relative
 
 N_SCALES = 100  # at which the real-valued weights are rounded
@@ -221,12 +221,13 @@ def make_scorecard(
     units: Mapping[str, float] | None = None,
     query_weight: QueryWeight | None = None,
 ) -> LinearModel:
-    """Turn the features of a linear model into a scorecard: score = Σ_j points_j · (x_j / unit_j).
+    """Turn a model into a scorecard: score = Σ_j points_j · (x_j / unit_j), or with curves points per range.
 
     The weights of the features are refitted to ``data`` with the ridge of the model's certificate (default: a
     thousandth of the mean curvature); then a search finds points and units with a low training objective. A
     feature whose best number of points is 0 is not on the card. The certificate bounds the difference between
-    the objective of the card and that of the best real-valued weights.
+    the objective of the card and that of the best real-valued weights. With curves, the weights are their
+    steps: each step gets points, and each range of values their sum.
 
     Parameters
     ----------
@@ -258,8 +259,11 @@ def make_scorecard(
     if weight is not None:
         fingerprints["query_weight"] = fingerprint_of_weights(weight)
     data, weight = drop_zero_weight(data, weight)
-    values = data.replace_features(plain.inputs(data), plain.names)
-    signs, loss = _signs(model, plain, data.feature_names), stated_loss(model.parameters)
+    steps = _steps(model, data) if model.has_curves else None
+    values, loss = _values(plain, steps, data), stated_loss(model.parameters)
+    names, signs = values.feature_names, _signs(model, plain, steps, data.feature_names)
+    if steps is not None:
+        scale, units = np.ones(len(names)), {**dict.fromkeys(names, 1.0), **(units or {})}
     with single_threaded_blas():
         objective = make_objective(values.replace_features(values.X / scale), loss, weight)
         ridge, start = _ridge(model, objective), np.zeros(len(scale))
@@ -271,22 +275,28 @@ def make_scorecard(
         allowed = [one.weights * s for one, s in zip(on_card, scale, strict=True)]
         best = CardSearch(objective, ridge, allowed).best(real.w)
     entries = [one.entries[index] for one, index in zip(on_card, best.indices, strict=True)]
-    card, divisor = _card(plain.names, entries, levels)
+    card, divisor = _card(names, entries, levels)
     if not (card.points and best.sigma):
         raise DataError(None, None, NO_CARD)
     gap = max(0.0, best.value + objective.value_error(best.point) - (real.objective - real.gap))
+    if steps is None:
+        terms = tuple(replace(t, weight=card.weight(t.name)) for t in plain.terms if t.name in card.points)
+        preparation = plain.preparation.of(list(card.points))
+    else:
+        terms = LinearModel.of_curves(steps, np.array([card.points.get(name, 0) for name in names])).terms
+        units, preparation = {}, plain.preparation
     return LinearModel(
-        tuple(replace(t, weight=card.weight(t.name)) for t in plain.terms if t.name in card.points),
+        terms,
         model.n_features,
-        preparation=plain.preparation.of(list(card.points)),
+        preparation=preparation,
         method=METHOD,
         parameters={
             "model": model.method,
             "levels": levels,
             "units": units or {},
             "pair_weighting": loss.pair_weighting,
-            "signs": {name: sign for name, sign in zip(plain.names, signs, strict=True) if sign},
-            "ridge_scales": dict(zip(plain.names, scale, strict=True)),
+            "signs": {name: sign for name, sign in zip(names, signs, strict=True) if sign},
+            "ridge_scales": dict(zip(names, scale, strict=True)),
         },
         certificate={
             "kind": "scorecard",
@@ -306,7 +316,6 @@ def _check(model_or_ranker: Any, data: Any) -> LinearModel:
     model = as_linear_model(model_or_ranker, "so it has no weights to turn into points")
     if not isinstance(data, Dataset):
         raise ParameterError("data", data, "must be a Dataset; give Dataset(X, y, qid)")
-    refuse_curves(model, "a scorecard")
     if model.card is not None:
         raise ParameterError("model", model_or_ranker, "is a scorecard; use the model it was made from")
     if not model.weights.any():
@@ -325,13 +334,33 @@ def _unscaled(model: LinearModel) -> tuple[LinearModel, FloatArray]:
     return plain, np.array(normalisation.scale)
 
 
-def _signs(model: LinearModel, plain: LinearModel, names: Sequence[str]) -> FloatArray:
+def _steps(model: LinearModel, data: Dataset) -> Steps:
+    """The steps of the model's curves."""
+    model.locate(data)  # refuses data without its features
+    curves = model.curves
+    thresholds = [curves[name].thresholds if name in curves else () for name in data.feature_names]
+    missing = [name in curves and curves[name].missing != 0.0 for name in data.feature_names]
+    return Steps(data.feature_names, tuple(thresholds), tuple(missing))
+
+
+def _values(plain: LinearModel, steps: Steps | None, data: Dataset) -> Dataset:
+    """The values that points are for: features of the model, or the steps of its curves as 0 and 1."""
+    if steps is None:
+        return data.replace_features(plain.inputs(data), plain.names)
+    cut = steps.apply(data)
+    return cut.replace_features(np.asarray(cut.X, dtype=np.float64), cut.feature_names)
+
+
+def _signs(model: LinearModel, plain: LinearModel, steps: Steps | None, names: Sequence[str]) -> FloatArray:
     """Signs of the weights that the model's parameters require; 0: either.
 
     Patterns are matched against ``names``, the feature names of the data.
     """
     signs = named_signs(model.parameters.get("signs") or {}, names)
-    return np.array([as_sign(signs.get(term.name, 0), term.name) for term in plain.terms])
+    if steps is None:
+        return np.array([as_sign(signs.get(term.name, 0), term.name) for term in plain.terms])
+    of_features = np.array([as_sign(signs.get(name, 0), name) for name in names])
+    return np.where(steps.columns.is_missing, 0.0, of_features[steps.columns.feature])
 
 
 def _ridge(model: LinearModel, objective: Objective) -> float:

@@ -49,7 +49,10 @@ MAX_CARD_LEVELS = 99
 
 @dataclass(frozen=True)
 class Card:
-    """score = Σ_j points_j · (x_j / unit_j); points are integers from −levels to levels, never 0."""
+    """score = Σ_j points_j · (x_j / unit_j); points are integers from −levels to levels, never 0.
+
+    With curves, j are their steps, whose unit is 1.
+    """
 
     levels: int
     points: Mapping[str, int]
@@ -762,8 +765,7 @@ def _check(model: LinearModel) -> None:
     _check_certificate(model.certificate)
     check_features(model, {(t.index, t.name in model.preparation.missing.indicators) for t in model.terms})
     if model.card is not None:
-        refuse_curves(model, "a card")
-        model.card.check(dict(zip(model.names, model.weights.tolist(), strict=True)))
+        model.card.check(model.weights_by_name)
         if model.intercept or model.preparation.normalisation.learns:
             raise DataError(None, None, "a card has neither an intercept nor scales besides its units")
 

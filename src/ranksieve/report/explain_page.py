@@ -23,9 +23,10 @@ from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_mo
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
 from ranksieve.report.page import render_page
 from ranksieve.show.explain import (
-    ADD_UP,
     card_table,
+    card_title,
     drop_name,
+    how_to_add_up,
     preparation_sentences,
     query_title,
     value_cells,
@@ -49,9 +50,8 @@ def card_text(model: LinearModel | FittedRanker, data: Dataset | None = None) ->
     card = model.card
     if card is None:
         raise ParameterError("model", model, "is not a scorecard; create one with make_scorecard")
-    points = f"points from −{card.levels} to {card.levels}"
-    title = f"Scorecard: {plural(len(card.points), 'feature')}, {points}"
-    parts = [title, _card_text_table(model), "\n".join([*preparation_sentences(model), ADD_UP])]
+    sentences = "\n".join([*preparation_sentences(model), how_to_add_up(model)])
+    parts = [card_title(model), _card_text_table(model), sentences]
     return "\n\n".join([*parts, *([] if data is None else [_example(model, card, data)])]) + "\n"
 
 
@@ -68,10 +68,14 @@ def _example(model: LinearModel, card: Card, data: Dataset) -> str:
     query = explain_query(model, data, data.queries.ids.tolist()[0])
     index = {name: j for j, name in enumerate(query.features)}
     rows = []
-    for name in _by_points(card):
+    for name in list(by_range(model.curves)) or _by_points(card):
         value = f"{query.values[0, index[name]]:.6g}".replace("-", "−")
-        product = f"{signed(card.points[name], 0)} × {value} ÷ {card.units[name]:g}"
-        rows.append([name, product, signed(query.contributions[0, index[name]])])
+        if model.has_curves:
+            raw = data.X[int(query.rows[0]), data.feature_names.index(name)]
+            value = "missing" if np.isnan(raw) else repr(float(raw))
+        else:
+            value = f"{signed(card.points[name], 0)} × {value} ÷ {card.units[name]:g}"
+        rows.append([name, value, signed(query.contributions[0, index[name]])])
     rows.append(["score", "", signed(query.scores[0])])
     return f"Example: {full_document_name(data, int(query.rows[0]))}:\n{_aligned(rows)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ranksieve.show.explain import ADD_UP, card_table, preparation_sentences
+from ranksieve.show.explain import card_table, how_to_add_up, preparation_sentences
 from ranksieve.show.fit import VALIDATION_DATA, feature_table, selection_text
 from ranksieve.show.formats import plural
 from ranksieve.show.result import Part, Table, escape_controls
@@ -48,7 +48,7 @@ def _model(model: Any) -> Iterator[Part]:
         yield f"The score is the sum of {model.ensemble.size_text}."
         return
     yield (
-        ADD_UP
+        how_to_add_up(model)
         if model.card
         else (
             "The score is a sum over features: of their curves."

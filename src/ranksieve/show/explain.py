@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ranksieve.show.formats import level_text, metric_text, metric_title, number, plural, signed
+from ranksieve.show.formats import by_range, level_text, metric_text, metric_title, number, plural, signed
 from ranksieve.show.result import Part, Table
 
 SCALING_TEXTS = {
@@ -22,6 +22,7 @@ FILL_TEXTS = {"zero": "0", "query_min": "the minimum of the feature in the query
 ADD_UP = (
     'Score: divide each value by its "per", multiply by the points and add up. The highest score ranks first.'
 )
+ADD_UP_RANGES = "Score: find the range of each value and add up the points. The highest score ranks first."
 
 
 def preparation_sentences(model: Any) -> list[str]:
@@ -212,7 +213,12 @@ def _drop_cells(drop: Any, priced: bool) -> tuple[Any, ...]:
 
 
 def card_table(model: Any) -> Table:
-    """The points of a scorecard, the largest first."""
+    """The points of a scorecard, the largest first; with curves, of each range of values."""
+    if model.has_curves:
+        rows = [
+            row for name, curve in by_range(model.curves).items() for row in _points_by_range(name, curve)
+        ]
+        return Table(["feature", "points", "from", "to below"], rows)
     card, missing = model.card, model.preparation.missing
     means = dict(zip(missing.features, missing.means, strict=True))
     heads = ["feature", "points", "per", *(["if missing"] if means else [])]
@@ -224,8 +230,26 @@ def card_table(model: Any) -> Table:
     return Table(heads, rows)
 
 
+def _points_by_range(name: str, curve: Any) -> Iterator[list[str]]:
+    """One row for each level of a curve, and one for missing values if they have points."""
+    ends = ["", *map(repr, curve.thresholds), ""]
+    for level, low, high in zip(curve.levels, ends, ends[1:], strict=False):
+        yield [name, signed(level, 0) if level else "0", low, high]
+    if curve.missing:
+        yield [name, signed(curve.missing, 0), "missing", ""]
+
+
+def card_title(model: Any) -> str:
+    """Number of features of a scorecard, and its range of points."""
+    points = f"points from −{model.card.levels} to {model.card.levels}"
+    each = " per step" if model.has_curves else ""
+    return f"Scorecard: {plural(len(model.names), 'feature')}, {points}{each}"
+
+
+def how_to_add_up(model: Any) -> str:
+    return ADD_UP_RANGES if model.has_curves else ADD_UP
+
+
 def card_parts(model: Any) -> list[Part]:
     """A scorecard, and how to add up its points."""
-    points = f"points from −{model.card.levels} to {model.card.levels}"
-    title = f"Scorecard: {plural(len(model.card.points), 'feature')}, {points}."
-    return [title, card_table(model), *preparation_sentences(model), ADD_UP]
+    return [f"{card_title(model)}.", card_table(model), *preparation_sentences(model), how_to_add_up(model)]

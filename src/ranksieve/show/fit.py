@@ -173,7 +173,7 @@ def feature_columns(ranker: Any, model: Any) -> dict[str, Sequence[Any]]:
             columns["weight"] = [raw[term.name] for term in terms]
         if raw is None or model.normalisation is not None:
             columns["scaled_weight"] = [term.weight for term in terms]
-    if model.card is not None:
+    if model.card is not None and not model.has_curves:
         columns |= {
             "points": [model.card.points[term.name] for term in terms],
             "per": [model.card.units[term.name] for term in terms],

@@ -21,8 +21,9 @@ from ranksieve.choice.update import model_digest
 from ranksieve.data.budget import COST_ROUNDING, Budget
 from ranksieve.data.costs import make_costs
 from ranksieve.data.dataset import Dataset, fingerprint, fingerprint_of_weights
-from ranksieve.data.features import is_pattern, matching, named_signs
+from ranksieve.data.features import MAX_SHOWN_NAMES, is_pattern, matching, named_signs
 from ranksieve.data.matrix import dense_block
+from ranksieve.errors import short_list
 from ranksieve.losses.squared_hinge import stated_loss
 from ranksieve.methods import ranker_classes
 from ranksieve.metrics.evaluate import evaluate_quietly
@@ -351,7 +352,10 @@ def check_scorecard(case: Case) -> Verdict:
         raise NotChecked("the file has no card")
     _check_entries(proof, "scorecard")
     preparation = model.preparation
-    data, weight = case.prepared_data(preparation.normalisation.kind, preparation.missing.policy)
+    if model.has_curves:
+        data, weight = case.prepared_data("auto", "auto", curves=True)
+    else:
+        data, weight = case.prepared_data(preparation.normalisation.kind, preparation.missing.policy)
     with not_checked_if_damaged("the problem cannot be rebuilt"), single_threaded_blas():
         scales, signs, ridge = model.parameters["ridge_scales"], model.parameters["signs"], proof["ridge"]
         columns, scale = columns_of(list(scales), data), np.array(list(scales.values()), dtype=np.float64)
@@ -374,7 +378,7 @@ def check_scorecard(case: Case) -> Verdict:
     text = f"the gap to real-valued weights is {difference_text(gap, proof['gap'])}"
     if good:
         distance = f"at most {max(gap, 0.0):.2g} above the best real-valued weights"
-        text = f"{distance} of {', '.join(scales)} ({problem})"
+        text = f"{distance} of {short_list(list(scales), MAX_SHOWN_NAMES)} ({problem})"
     return make_verdict("scorecard", [*findings, (good, text)])
 
 
@@ -389,6 +393,7 @@ def _check_card(case: Case) -> Iterator[Finding]:
             yield False, f"a scorecard has no parameter {name!r}"
     if (
         model.preparation.missing.policy == "keep"
+        and not model.has_curves
         and str(parameters.get("model")).lower() in ranker_classes()
     ):
         yield False, f"models of {parameters['model']} do not keep missing values"
