@@ -76,7 +76,7 @@ def with_closed(number, *arguments):
         (1, ["--help"], 2, CLOSED),
         (
             0,
-            ["compare", "m.json", "-"],
+            ["evaluate", "m.json", "-"],
             2,
             "ranksieve: standard input: cannot be read (Bad file descriptor)\n",
         ),
@@ -94,6 +94,7 @@ COMMANDS = [
     ["rank", "m.json", "d.txt"],
     ["evaluate", "m.json", "d.txt"], ["compare", "m.json", "n.json", "d.txt"],
     ["explain", "m.json", "d.txt", "--drop"], ["scorecard", "m.json", "d.txt", "-o", "o.json"],
+    ["hybrid", "d.txt", "-o", "o.json"],
     ["verify", "m.json", "d.txt"],
     ["inspect", "d.txt"], ["convert", "d.txt", "o.txt"], ["export", "m.json", "--to", "python", "-o", "o.py"],
     ["bench", "d.txt", "--methods=ranksvm", "--grid=fast", "--n-jobs=1", "-o", "o"],

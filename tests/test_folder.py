@@ -775,7 +775,7 @@ def trained(here):
         ("explain", "m.json", "DATA", "--drop"),
         ("explain", "m.json", "DATA", "--query", "1"),
         ("path", "DATA"),
-        ("fit", "DATA", *QUICK, "-o", "f.json"),
+        ("fit", "DATA", *QUICK, "--shape", "linear", "-o", "f.json"),
         ("fit", "DATA", "--valid", "DATA", "--method", "fenchelrank", "-o", "f.json"),
         ("subset", "DATA", "--max-features", "2"),
         ("frontier", "DATA", "--max-features", "2"),

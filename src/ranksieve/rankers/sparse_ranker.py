@@ -45,7 +45,7 @@ from ranksieve.choice.update import (
 from ranksieve.data.budget import Budget, Features, NoCandidateError, Signs
 from ranksieve.data.costs import FeatureCosts
 from ranksieve.data.dataset import Dataset, QueryWeight
-from ranksieve.data.matrix import is_streamed
+from ranksieve.data.matrix import is_sparse, is_streamed
 from ranksieve.data.parts import RemoteData
 from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, ParameterError, lookup, recorded_warnings, warn_caller
@@ -80,6 +80,7 @@ from ranksieve.solvers import Problem, ProxNewton
 from ranksieve.subset import SubsetResult
 
 CV_REPEATS, CURVE_CV_REPEATS = 6, 2  # splits into folds
+MAX_CURVE_FEATURES = 1000  # with more, "auto" does not fit curves
 MAX_REPEATED_FEATURES = 2000  # with more, the models of all splits would take too much memory
 SELECTED_ON_TRAIN = (
     "only one query has documents with different labels, so it cannot be held out: the model is selected on "
@@ -157,8 +158,9 @@ class SparseRanker(Ranker):
         signs are about features; ``families`` are "l1", "log" and, by default with ``max_features``, "kept";
         ``normalise`` and ``missing`` must be "auto". "auto": fit both, and select curves if they are better
         on the held-out queries by more than one standard error of the difference; with ``previous`` the shape
-        of that model. Lines alone on a GPU, on data that are distributed or on disk, with a penalty object,
-        and with values of ``families``, ``normalise`` or ``missing`` that curves do not have.
+        of that model. Lines alone on a GPU, on data that are distributed, on disk, sparse or have more than
+        1,000 features, with a penalty object, and with values of ``families``, ``normalise`` or ``missing``
+        that curves do not have.
 
     Attributes
     ----------
@@ -315,11 +317,13 @@ class SparseRanker(Ranker):
 
     def _curves_possible(self, task: Task) -> bool:
         """Whether "auto" also fits curves: if data and parameters allow them."""
-        names = tuple(self._family_names(curves=False))
+        source, names = task.source, tuple(self._family_names(curves=False))
         return (
             task.previous is None
             and self.device == "cpu"
-            and not (isinstance(task.source, RemoteData) or is_streamed(task.source.X))
+            and not isinstance(source, RemoteData)
+            and not (is_streamed(source.X) or is_sparse(source.X))
+            and source.n_features <= MAX_CURVE_FEATURES
             and self.normalise in ("auto", "none")
             and self.missing == "auto"
             and isinstance(self.penalty, str)
