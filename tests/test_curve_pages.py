@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
