@@ -71,7 +71,7 @@ def test_missing_values_are_filled_as_in_the_fit(data):
     X[::5, 3] = np.nan
     holes = data.replace_features(X, data.feature_names)
     filled = data.replace_features(np.nan_to_num(X), data.feature_names)
-    options = {"n_alphas": 10, "profile": "standard"}
+    options = {"n_alphas": 10, "profile": "standard", "shape": "linear"}
     ours = rs.SparseRanker(missing="zero", **options).fit(holes)
     theirs = rs.SparseRanker(**options).fit(filled)
     np.testing.assert_array_equal(
