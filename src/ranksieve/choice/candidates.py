@@ -15,6 +15,8 @@ from ranksieve.choice.families import (
     Candidate,
     Family,
     FamilyTask,
+    contributing_family,
+    kept_family,
     l1_family,
     size_limits,
     subset_family,
@@ -62,15 +64,24 @@ def find_candidates(
         if "forward" in names:
             more.append(_forward_by_cost_family(task, priced.budget))
         families = (*families, *(family.with_validation(held_out) for family in more if family is not None))
-    return families, _beyond_budget(task, path, held_out)
+    beyond = _beyond_budget(task, path, held_out)
+    if beyond is not None and task.budget.columns is not None and "kept" in names:
+        contributing = contributing_family(task, beyond)
+        families = (*families, *([] if contributing is None else [contributing.with_validation(held_out)]))
+    return families, beyond
 
 
 def _plain_families(
     task: FamilyTask, held_out: HeldOut, names: Sequence[str]
 ) -> tuple[Family, tuple[Family, ...]]:
     path = _extended_path(task, held_out)
-    others = [FAMILIES[name](task, path) for name in names if name != PATH]
-    evaluated = [family.with_validation(held_out) for family in others if family is not None]
+    others: dict[str, Family | None] = {}
+    for name in names:
+        if name == "kept":
+            others[name] = kept_family(task, path, others.get("log"))
+        elif name != PATH:
+            others[name] = FAMILIES[name](task, path)
+    evaluated = [family.with_validation(held_out) for family in others.values() if family is not None]
     return path, (*((path,) if PATH in names else ()), *evaluated)
 
 

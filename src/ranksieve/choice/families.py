@@ -292,28 +292,51 @@ def log_family(task: FamilyTask, path: Family) -> Family | None:
     return replace(path, label="log", candidates=candidates, validation=None, cut_off=cut_off)
 
 
-def kept_family(task: FamilyTask, path: Family) -> Family | None:
+def kept_family(task: FamilyTask, path: Family, log: Family | None = None) -> Family | None:
     """The path over the features that the log penalty keeps: their weights, or all steps of their curves.
 
-    These are the ``max_features`` features with the largest |weight| or total variation in the first log
-    model that has as many, and without each fold in the model without the fold.
+    These are the ``max_features`` features with the largest |weight| or total variation in the first model of
+    the ``log`` family that has as many, and without each fold in the model without the fold.
     """
-    log, penalty, columns = log_family(task, path), task.penalty, task.budget.columns
-    if log is None or not isinstance(penalty, L1):
+    log = log or log_family(task, path)
+    if log is None or not log.n_nonzero.any():
         return None
-    n_columns = task.objective.n_features
-    most = n_columns if task.budget.max_features is None else task.budget.max_features
-    if not log.n_nonzero.any():
-        return None
+    most = task.budget.max_features or task.objective.n_features
     last = log.candidates[int(np.argmax(log.n_nonzero >= min(most, int(log.n_nonzero.max()))))]
+    columns = task.budget.columns
+    feature = np.arange(task.objective.n_features) if columns is None else columns.feature
+    return _path_over_largest(
+        task, last, "kept", lambda w: np.bincount(feature, np.abs(w)).astype(np.float64)
+    )
+
+
+def contributing_family(task: FamilyTask, larger: Family) -> Family | None:
+    """The path over the features whose curves contribute most to the best of some larger models."""
+    assert larger.validation is not None
+    features = task.objective.features
+    best = larger.candidates[int(np.argmax(larger.validation.mean))]
+    return _path_over_largest(task, best, "kept by contribution", features.contributions)
+
+
+def _path_over_largest(
+    task: FamilyTask, last: Candidate, label: str, size_of: Callable[[FloatArray], FloatArray]
+) -> Family | None:
+    """The path over the largest features of a model, and without each fold over those of its version.
+
+    ``size_of`` returns the size of each feature, given the weights.
+    """
+    penalty, columns, n_columns = task.penalty, task.budget.columns, task.objective.n_features
+    if not isinstance(penalty, L1):
+        return None
+    most = task.budget.max_features or n_columns
     feature = np.arange(n_columns) if columns is None else columns.feature
     base = np.ones(n_columns) if penalty.weights is None else penalty.weights
 
     def largest(w: FloatArray) -> BoolArray:
-        variation = np.bincount(feature, np.abs(w))
-        variation[feature[task.budget.fixed]] = np.inf
-        order = np.argsort(-variation, kind="stable")
-        return np.isin(feature, order[: min(most, np.count_nonzero(variation))])
+        size = size_of(w)
+        size[feature[task.budget.fixed]] = np.inf
+        order = np.argsort(-size, kind="stable")
+        return np.isin(feature, order[: min(most, np.count_nonzero(size))])
 
     def only(columns: BoolArray) -> L1:
         return replace(penalty, weights=np.where(columns, base, np.inf))
@@ -331,7 +354,7 @@ def kept_family(task: FamilyTask, path: Family) -> Family | None:
             fold_coefs = task.folds.minima(result.point, slopes)
         candidates.append(Candidate.of(result, kept.scaled(alpha), fold_coefs))
         report(k + 1, len(grid))
-    return Family("kept", candidates, task.window, columns=columns)
+    return Family(label, candidates, task.window, columns=columns)
 
 
 def forward_family(task: FamilyTask, path: Family | None = None, label: str = "forward") -> Family | None:

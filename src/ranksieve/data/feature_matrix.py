@@ -382,6 +382,15 @@ class StepFeatures(FeatureMatrix):
         step_sums(self.X.codes, features, g, cuts, sums)
         return sums[:, place, columns.slot]
 
+    def contributions(self, w: FloatArray) -> FloatArray:
+        """Variance within queries of what each feature adds to the scores."""
+        variance, (used, levels), offsets = np.zeros(len(self.X.codes)), self._levels(w), self.queries.offsets
+        for j, level in zip(used.tolist(), levels, strict=True):
+            added = self.queries.group(level[self.X.codes[j]])
+            means = np.add.reduceat(added, offsets[:-1]) / self.queries.sizes
+            variance[j] = np.mean((added - np.repeat(means, self.queries.sizes)) ** 2)
+        return variance
+
     def keep(self, columns: IntArray) -> None:
         """Nothing to copy: columns are computed from the codes."""
 

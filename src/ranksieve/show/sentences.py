@@ -114,6 +114,7 @@ FAMILY_TITLES = {
     "l1": "ℓ1",
     "log": "log penalty",
     "kept": "path over the features that the log penalty keeps",
+    "kept by contribution": "path over the features that contribute most to a larger model",
     "forward": "forward selection",
     "refitted": "ℓ1, refitted without ℓ1",
     "subset": "best subset",
