@@ -121,9 +121,9 @@ class SparseRanker(Ranker):
         standard error (over queries) of the best.
     families : sequence of str
         The families of candidates: "l1" (the path), "log", "kept" (a path over the features that the log
-        penalty keeps), "forward", "refitted" (the features of the path,
-        refitted without ℓ1), "subset" (the best set of each size, as in :class:`ranksieve.BestSubset`, with
-        the bound proven by a short search).
+        penalty keeps, and with curves over those that contribute most to the best model beyond the budget),
+        "forward", "refitted" (the features of the path, refitted without ℓ1), "subset" (the best set of each
+        size, as in :class:`ranksieve.BestSubset`, with the bound proven by a short search).
     smoothing : int
         Number of neighbouring points of a path over which held-out values are averaged; 1: no averaging.
         Curves use half as many, rounded up, as their grid is coarser.
