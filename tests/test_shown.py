@@ -143,8 +143,9 @@ def test_notebooks_show_the_diagram_and_then_the_summary(ranker):
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_frames_come_from_the_library_that_is_there(ranker, name, monkeypatch):
+def test_frames_come_from_the_library_that_is_there(data, name, monkeypatch):
     pytest.importorskip(name)
+    ranker = rs.SparseRanker(5, shape="linear").fit(data)
     other = {"pandas": "polars", "polars": "pandas"}[name]
     monkeypatch.setattr("sys.modules", {k: v for k, v in __import__("sys").modules.items() if k != other})
     frame = ranker.summary().to_frame()
