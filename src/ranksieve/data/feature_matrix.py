@@ -391,8 +391,9 @@ class StepFeatures(FeatureMatrix):
             variance[j] = np.mean((added - np.repeat(means, self.queries.sizes)) ** 2)
         return variance
 
-    def keep(self, columns: IntArray) -> None:
-        """Nothing to copy: columns are computed from the codes."""
+    def keeps(self, columns: IntArray) -> bool:
+        """True: columns are computed from the codes, so none needs a copy."""
+        return True
 
     def reader(self, columns: IntArray) -> ColumnReader:
         positions = np.arange(len(columns))

@@ -161,7 +161,8 @@ def _dataset(hits: list[Hit], grades: FloatArray, name: str) -> Dataset:
 
 def _all_hits(text: str, judged: Judgements, entry: str | None) -> Iterator[Hit]:
     seen: set[tuple[str, str]] = set()
-    for response in _responses(text):
+    responses = (one for at, content in json_values(text) for one in _find_responses(content, at, None))
+    for response in responses:
         query = _query_id(response, judged)
         for hit in _hits(response):
             document, hit_position = str(hit["_id"]), response.position.inside(f"document {hit['_id']}")
@@ -182,20 +183,23 @@ def _query_id(response: Response, judged: Judgements) -> str:
     )
 
 
-def _responses(text: str) -> Iterator[Response]:
-    """The responses in a file that is one JSON value, or has one per line."""
+def json_values(text: str) -> Iterator[tuple[LogPosition, Any]]:
+    """The value of a file that is one JSON value, or those of its lines, with their positions."""
     try:
-        yield from _find_responses(decode_json(text), LogPosition(), None)
+        content = decode_json(text)
     except json.JSONDecodeError as error:
         if error.msg != "Extra data":
             raise DataError(None, error.lineno, f"damaged JSON ({error.msg}); fetch it again") from None
-        for (_, number), line in content_lines(text, ""):
-            position = LogPosition(number)
-            try:
-                content = decode_json(line)
-            except json.JSONDecodeError as fault:
-                raise position.error(f"damaged JSON ({fault.msg}); expected one value per line") from None
-            yield from _find_responses(content, position, None)
+    else:
+        yield LogPosition(), content
+        return
+    for (_, number), line in content_lines(text, ""):
+        position = LogPosition(number)
+        try:
+            content = decode_json(line)
+        except json.JSONDecodeError as fault:
+            raise position.error(f"damaged JSON ({fault.msg}); expected one value per line") from None
+        yield position, content
 
 
 def _find_responses(content: Any, position: LogPosition, query: str | None) -> Iterator[Response]:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ranksieve._types import PathLike
-from ranksieve._util.files import decode_json
 from ranksieve.errors import DataError, short_repr
-from ranksieve.io.ltr_log import QUERY_KEYS, LogPosition
-from ranksieve.io.text_files import content_lines, in_file, read_text, source_name
+from ranksieve.io.ltr_log import QUERY_KEYS, LogPosition, json_values
+from ranksieve.io.text_files import in_file, read_text, source_name
 
 Hit = tuple[str, Mapping[str, Any]]
 """A document and its scores by clause."""
@@ -29,7 +28,8 @@ def read_clause_log(path: PathLike, clause: str) -> dict[str, dict[str, dict[str
     name = source_name(path)
     clauses: dict[str, dict[str, dict[str, float]]] = {}
     with in_file(name):
-        for position, query, hits in _responses(read_text(path)):
+        values = json_values(read_text(path))
+        for position, query, hits in (one for at, value in values for one in _find(value, at, None)):
             for document, scores in hits:
                 for key, value in scores.items():
                     if type(value) not in (int, float) or not math.isfinite(value):
@@ -42,22 +42,6 @@ def read_clause_log(path: PathLike, clause: str) -> dict[str, dict[str, dict[str
     if not clauses:
         raise DataError(name, None, "contains no document with a score")
     return clauses
-
-
-def _responses(text: str) -> Iterator[tuple[LogPosition, str, list[Hit]]]:
-    """(position, query, hits) of each response in a file that is one JSON value, or has one per line."""
-    try:
-        yield from _find(decode_json(text), LogPosition(), None)
-    except json.JSONDecodeError as error:
-        if error.msg != "Extra data":
-            raise DataError(None, error.lineno, f"damaged JSON ({error.msg}); fetch it again") from None
-        for (_, number), line in content_lines(text, ""):
-            position = LogPosition(number)
-            try:
-                content = decode_json(line)
-            except json.JSONDecodeError as fault:
-                raise position.error(f"damaged JSON ({fault.msg}); expected one value per line") from None
-            yield from _find(content, position, None)
 
 
 def _find(

@@ -49,8 +49,7 @@ from ranksieve.path import Progress
 from ranksieve.penalties import Penalty
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
 from ranksieve.prepare.scaling import warn_of_scales
-from ranksieve.rankers.arguments import reported, usual_arguments
-from ranksieve.rankers.callbacks import has_callbacks, learn_with_callbacks
+from ranksieve.rankers.arguments import has_callbacks, learn_with_callbacks, reported, usual_arguments
 from ranksieve.rankers.parameters import Missing, Normalise, check_parameters
 from ranksieve.show.card import model_card
 from ranksieve.show.fit import feature_columns, ranker_parts

@@ -530,15 +530,12 @@ class SparseRanker(Ranker):
             columns = np.flatnonzero(candidate.coef) if steps is None else steps.used(candidate.coef)
             proof["features"] = [names[j] for j in columns]
         if weights is not None:
-            stated = (
-                dict(zip(names, weights, strict=True)) if steps is None else steps.stated_weights(weights)
-            )
-            among = set(proof.get("features", stated))
-            proof["weights"] = {
-                name: float(weight)
-                for name, weight in stated.items()
-                if weight != 1.0 and (name in among or steps is not None)
-            }
+            if steps is None:
+                of_features = dict(zip(names, weights, strict=True))
+                stated = {name: of_features[name] for name in proof.get("features", names)}
+            else:
+                stated = steps.stated_weights(weights)
+            proof["weights"] = {name: float(weight) for name, weight in stated.items() if weight != 1.0}
         return proof
 
     def stated_problem(
