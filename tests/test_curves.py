@@ -1,6 +1,7 @@
 """Curves: step functions of features, their proofs, models, files and limits."""
 
 import itertools
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -213,6 +214,16 @@ def test_a_required_feature_has_one_step_without_penalty(data):
         assert verify(ranker, data).holds
 
 
+@pytest.mark.parametrize("shape", ["curves", "auto"])
+def test_a_required_feature_may_be_constant(data, shape):
+    ranker = SparseRanker(shape=shape, n_alphas=8, must_have=["f3", "f5"], missing="auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of lines about missing values
+        model = ranker.fit(data).to_model()
+    assert "f3" in model.names
+    assert "f5" not in model.names
+
+
 def test_signs_make_curves_monotone(data):
     ranker = SparseRanker(shape="curves", n_alphas=8, signs={"f1": "+", "f2": "-"}).fit(data)
     curves = {term.name: term.curve for term in ranker.to_model().terms}
@@ -306,6 +317,12 @@ def test_scorecards_have_points_per_range(data, signs, tmp_path):
     )
     points = sum(term.curve(data.X[row : row + 1, term.index])[0] for term in card.terms)
     assert card.predict(data)[row] == points
+
+
+@pytest.mark.parametrize("units", [{"f1": 2.0}, {"f1 ≥ 0.5": 2.0}])
+def test_curves_have_no_units(fitted, data, units):
+    with refused_parameter("units", units):
+        make_scorecard(fitted, data, units=units)
 
 
 def test_a_changed_point_is_found(fitted, data):

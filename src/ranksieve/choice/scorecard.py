@@ -263,7 +263,10 @@ def make_scorecard(
     values, loss = _values(plain, steps, data), stated_loss(model.parameters)
     names, signs = values.feature_names, _signs(model, plain, steps, data.feature_names)
     if steps is not None:
-        scale, units = np.ones(len(names)), {**dict.fromkeys(names, 1.0), **(units or {})}
+        if units:
+            reason = "applies to linear models; curves have points per range of values, without units"
+            raise ParameterError("units", units, reason)
+        scale, units = np.ones(len(names)), dict.fromkeys(names, 1.0)
     with single_threaded_blas():
         objective = make_objective(values.replace_features(values.X / scale), loss, weight)
         ridge, start = _ridge(model, objective), np.zeros(len(scale))

@@ -67,7 +67,7 @@ class StepColumns:
         So the feature is in every model, and its other steps have the weight of any other feature.
         """
         weights = of_features[self.feature]
-        for j in np.flatnonzero(of_features == 0.0):
+        for j in np.intersect1d(np.flatnonzero(of_features == 0.0), self.feature):
             own = np.flatnonzero(self.feature == j)
             weights[np.delete(own, np.count_nonzero(~self.is_missing[own]) // 2)] = 1.0
         return weights
