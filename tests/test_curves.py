@@ -224,6 +224,16 @@ def test_a_required_feature_may_be_constant(data, shape):
     assert "f5" not in model.names
 
 
+def test_auto_fits_lines_to_values_that_float32_does_not_distinguish():
+    x, qid = np.random.default_rng(0).random(80), np.repeat(np.arange(20), 4)
+    far = Dataset(1e9 + x[:, None], np.digitize(x, [0.5]).astype(float), qid)
+    ranker = SparseRanker(n_alphas=5).fit(far)
+    assert ranker.support_.tolist() == [0]
+    assert ranker.curves_gain_ is None
+    with pytest.raises(DataError, match="as float32"):
+        SparseRanker(shape="curves").fit(far)
+
+
 def test_signs_make_curves_monotone(data):
     ranker = SparseRanker(shape="curves", n_alphas=8, signs={"f1": "+", "f2": "-"}).fit(data)
     curves = {term.name: term.curve for term in ranker.to_model().terms}

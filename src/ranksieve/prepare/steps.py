@@ -109,7 +109,9 @@ def learn_steps(data: Dataset, query_weight: FloatArray | None = None) -> Steps:
     thresholds, missing = zip(*learned, strict=True)
     steps = Steps(data.feature_names, thresholds, missing)
     if not steps.names:
-        raise DataError(None, None, "every feature has the same value in all rows, so none can be used")
+        raise DataError(
+            None, None, "every feature has the same value in all rows, as float32, so none can be used"
+        )
     return steps
 
 

@@ -296,7 +296,7 @@ class SparseRanker(Ranker):
         with recorded_warnings() as warned:
             fitted = self._fit_shape(replace(task, progress=first))
         gain, better = None, False
-        with recorded_warnings() as of_curves, suppress(NoCandidateError):
+        with recorded_warnings() as of_curves, suppress(NoCandidateError, DataError):  # lines are possible
             curves = self._fit_curves(replace(task, progress=second))
             gain = curves["choice_"].chosen_values - fitted["choice_"].chosen_values
             better = bool(gain.mean() > standard_error(gain[None])[0])
