@@ -7,6 +7,7 @@ import os
 import re
 from html import unescape
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from ranksieve.report.fit_page import (
     planted_features,
     render,
 )
-from ranksieve.report.page import PALETTE, mean_with_interval
+from ranksieve.report.page import FAMILY_COLOURS, MORE_COLOURS, OTHER, PALETTE, mean_with_interval
 from ranksieve.show.formats import percent
 from ranksieve.show.sentences import choice_sentences, optimality
 from ranksieve.synthetic import make_ranking
@@ -413,3 +414,37 @@ def test_the_page_has_weights_per_unit_of_the_data_beside_scaled_ones():
     assert [column.title for column in plain.features.columns] == ["weight"]
     within = build_content(rs.RankSVM(normalise="query_z").fit(raw))
     assert [column.title for column in within.features.columns] == ["scaled weight"]
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance by WCAG 2."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def contrast(a: str, b: str) -> float:
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def schemes() -> list[dict[str, str]]:
+    """The colours of the light and of the dark page by name."""
+    style = (files("ranksieve.report") / "page.css").read_text("utf-8")
+    light, dark = (
+        dict(re.findall(r"--(\w+): (#\w{6})", rule)) for rule in re.findall(r":root \{[^}]+", style)
+    )
+    return [light, light | dark]
+
+
+def test_contrast_of_text_and_marks_on_light_and_dark_pages():
+    room = files("ranksieve.report")
+    scripts = [(room / name).read_text("utf-8") for name in ("page.js", "figure.js", "scales.js")]
+    drawn = {colour for script in scripts for colour in re.findall(r'"(#[0-9a-f]{6})"', script)}
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    for colours in schemes():
+        for ground in (colours["paper"], colours["shade"]):
+            assert min(contrast(colours[name], ground) for name in ("ink", "soft", "accent")) >= 4.5
+            marks = {*PALETTE, *MORE_COLOURS, OTHER, colours["up"], colours["down"], *drawn}
+            assert {mark: contrast(mark, ground) for mark in marks if contrast(mark, ground) < 3} == {}
+    assert len({OTHER, *FAMILY_COLOURS.values()}) == len(FAMILY_COLOURS) + 1

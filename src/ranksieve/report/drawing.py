@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ranksieve.errors import how_to_install
-from ranksieve.report.page import Figure, compact, digest, pack
+from ranksieve.report.page import OTHER, Figure, compact, digest, pack
 from ranksieve.show.result import escape_controls
 
 NEEDS_MATPLOTLIB = "plots need matplotlib: {}; plot(interactive=True) needs nothing"
@@ -153,7 +153,7 @@ def _set_axis(ax: Any, letter: str, look: Mapping[str, Any]) -> None:
     if "tickvals" in look:
         one.set_ticks(look["tickvals"], look["ticktext"])
     if look.get("zeroline") and letter == "y":
-        ax.axhline(0.0, color="#9aa0a8", linewidth=0.8, zorder=0)
+        ax.axhline(0.0, color=OTHER, linewidth=0.8, zorder=0)
     if look.get("showgrid", True) and look.get("title"):
         ax.grid(axis=letter, alpha=0.3)
 

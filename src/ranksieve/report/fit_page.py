@@ -21,6 +21,7 @@ from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
 from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
+    CHOSEN,
     HOW_SURE,
     OTHER,
     PALETTE,
@@ -110,8 +111,6 @@ SLIDER = (
     "label", "by", "alphas", "n_nonzero", "relative_gaps", "chosen", "metric", "mean", "standard_error",
     "test",
 )  # fmt: skip
-CHOSEN = "#7f8791"
-CURSOR = "#d9534f"
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ def _metric_lines(curves: Curves) -> list[Figure]:
     lines = [
         {"type": "band", "x": alphas, "low": low, "high": high, "yaxis": "y2", "color": faint(PALETTE[0])},
         line(alphas, mean, f"held-out {metric}", PALETTE[0], **options),
-        marks(chosen, best, "chosen", PALETTE[1], 10, **options),
+        marks(chosen, best, "chosen", CHOSEN, 10, **options),
     ]
     if curves.test:
         lines.append(line(alphas, [curves.test[k] for k in shown], f"test {metric}", PALETTE[3], **options))
@@ -251,7 +250,7 @@ def _path_layout(curves: Curves, weight: str) -> dict[str, Any]:
         yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero", dtick=1),
         shapes=[
             mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}},
-            mark | {"line": {"color": CURSOR, "width": 1.5}},
+            mark | {"line": {"color": OTHER, "width": 1.5}},
         ],
         annotations=[{"text": "chosen", "x": chosen, "yref": "paper"}],
     )

@@ -6,7 +6,7 @@ const hidden = new Set();
 let printing = false;
 const PAPER = 680;  // pixels; fits A4 and Letter
 const plotted = new Map();  // element -> figure
-const WORST = 10, OTHER = "#9aa0a8";
+const WORST = 10, OTHER = "#7f8791";
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const signed = (value, digits = 4) => (value > 0 ? "+" : "") + minus(value.toFixed(digits));
 
@@ -62,6 +62,16 @@ function print(begins) {
 narrow.addEventListener("change", repaint);
 addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
+
+// --- tables wider than the screen scroll, by keyboard too --------------------------------------------------------
+const scrolls = new ResizeObserver(entries => {
+  for (const {target} of entries) {
+    const more = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
+    if (more) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+for (const box of all(".scroll")) scrolls.observe(box);
 
 for (const container of all("[data-figure]")) whenSeen(container, () => draw(container, data.figures[container.dataset.figure]));
 for (const button of all(".legend button")) button.addEventListener("click", () => {
@@ -237,7 +247,7 @@ function queries(table, rows, title, baseline) {
   table.replaceChildren(element("tr", {}, ...head), ...body);
 }
 function gainsFigure(frame, rows, title, baseline) {
-  const up = "#3b8fd6", down = "#e08a00";
+  const up = "#3b8fd6", down = "#c87b00";
   const bars = {
     ...frame.data[0],
     x: rows.map((_, k) => k + 1),

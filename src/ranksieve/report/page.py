@@ -20,9 +20,15 @@ from ranksieve.metrics.significance import paired_t, randomisation
 from ranksieve.show.formats import certificate, metric_title, p_value, plural, signed
 
 Figure = dict[str, Any]
-PALETTE = ("#3b8fd6", "#e08a00", "#1fa37a", "#d9534f", "#b06ad4", "#2bb5c4", "#8a9a1b", "#d9669b")
-MORE_COLOURS = ("#6b78e0", "#a0724a", "#c9a400", "#5f8f8f")
-OTHER = "#9aa0a8"
+# Contrast of at least 3 : 1 on the light and the dark page.
+PALETTE = ("#3b8fd6", "#c87b00", "#1ea077", "#d9534f", "#b06ad4", "#259ba8", "#85951a", "#d9669b")
+MORE_COLOURS = ("#6b78e0", "#a0724a", "#a88900", "#5f8f8f")
+OTHER = "#7f8791"
+CHOSEN = PALETTE[3]  # of the chosen model, on all pages
+FAMILY_COLOURS = {
+    "l1": PALETTE[0], "log": PALETTE[1], "forward": PALETTE[2], "kept": PALETTE[4], "refitted": PALETTE[5],
+    "subset": PALETTE[6],
+}  # fmt: skip
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down", "pentagon")
 DASHES = ("solid", "dash", "dot", "dashdot")
 LEADING_ZERO = re.compile(r"(?<!\d)0\.")
@@ -57,8 +63,16 @@ def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
     }
 
 
+def family_colour(label: str) -> str:
+    """Colour of a family of candidates on all pages, the same for its variants such as "l1 × cost^1"."""
+    return FAMILY_COLOURS.get(label.partition(" ")[0], OTHER)
+
+
 def layout(height: int, **parts: Any) -> dict[str, Any]:
-    """Layout of a figure; ``height`` is in pixels, without the category names below."""
+    """Layout of a figure; ``height`` is in pixels, without the category names below.
+
+    ``alt`` is the text alternative: what the figure shows, in a sentence.
+    """
     return {"height": height, "showlegend": False, **parts}
 
 

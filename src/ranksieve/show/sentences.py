@@ -156,7 +156,7 @@ def choice_sentences(ranker: Any, selected_on: str) -> list[str]:
         sentences.append(_tied(confidence))
     if (gain := getattr(ranker, "curves_gain_", None)) is not None:
         mean, low, high = map(signed, gain)
-        chosen = "linear" if ranker.preparation_.steps is None else "curves"
+        chosen = "lines" if ranker.preparation_.steps is None else "curves"
         sentences.append(f"Curves instead of lines: {mean} (95 % CI {low} to {high}); selected: {chosen}.")
     if getattr(ranker, "refit_on", "train") == "all" and "valid" in ranker.to_model().data:
         sentences.append("The weights were then refitted to the training and validation data together.")
