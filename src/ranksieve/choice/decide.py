@@ -94,6 +94,16 @@ class Confidence(ShortRepr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Rival(ShortRepr):
+    """A candidate to compare the chosen one with."""
+
+    values: FloatArray
+    n_features: int
+    coef: FloatArray
+    is_beyond: bool = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Choice(Drawn, Shown):
     """The chosen candidate and all candidates.
 
@@ -225,11 +235,11 @@ class Choice(Drawn, Shown):
         values = self.values[points]
         tied = points[tied_with(values, int(np.searchsorted(points, self.row)))]
         winners = points[bootstrap_choices(values, self.budget.sizes(self.coefs[points]), self.random_state)]
-        chosen_values, (best_values, best_features, beyond) = self.validation.values[self.index], self.best()
+        chosen_values, top = self.validation.values[self.index], self.best()
         return Confidence(
             *interval(chosen_values), len(chosen_values), len(tied) - 1, int(used[tied].min()),
-            np.mean([self._uses(row) for row in winners], axis=0), *interval(best_values - chosen_values),
-            best_features, beyond,
+            np.mean([self._uses(row) for row in winners], axis=0), *interval(top.values - chosen_values),
+            top.n_features, top.is_beyond,
         )  # fmt: skip
 
     def _uses(self, row: int) -> FloatArray:
@@ -239,23 +249,29 @@ class Choice(Drawn, Shown):
         versions = one.coef[None] if one.fold_coefs is None else one.fold_coefs
         return np.asarray(np.mean(features_in_use(versions, self.budget.columns), axis=0))
 
-    def densest(self) -> tuple[FloatArray, int]:
-        """(held-out values, number of features) of the candidate with the most features."""
+    def densest(self) -> Rival:
+        """The candidate with the most features."""
         family = max(self.families, key=lambda one: int(one.n_nonzero.max()))
         k = int(np.argmax(family.n_nonzero))
-        return validation_of(family).values[k], int(family.n_nonzero[k])
+        return Rival(validation_of(family).values[k], int(family.n_nonzero[k]), family.coefs[k])
 
-    def best(self) -> tuple[FloatArray, int, bool]:
-        """(held-out values, number of features, whether beyond the budget) of the best candidate."""
-        families = [*self.families, *([] if self.beyond is None else [self.beyond])]
+    @property
+    def measured_families(self) -> Sequence[Family]:
+        """The families, and the candidates beyond the budget."""
+        return [*self.families, *([] if self.beyond is None else [self.beyond])]
+
+    def best(self) -> Rival:
+        """The best candidate, within or beyond the budget."""
+        families = self.measured_families
         mean = np.concatenate([validation_of(family).mean for family in families])
         used = np.concatenate([family.n_nonzero for family in families])
         values = np.concatenate([validation_of(family).values for family in families])
-        within = self.budget.allows(np.concatenate([family.coefs for family in families]))
+        coefs = np.concatenate([family.coefs for family in families])
+        within = self.budget.allows(coefs)
         may_be_chosen = np.append(self.allowed, np.zeros(len(within) - len(self.allowed), dtype=bool))
         mean[within & ~may_be_chosen | (used == 0)] = -np.inf
         top = int(np.lexsort((used, -mean))[0])
-        return values[top], int(used[top]), not within[top]
+        return Rival(values[top], int(used[top]), coefs[top], not within[top])
 
 
 def choose(

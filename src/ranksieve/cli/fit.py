@@ -152,7 +152,7 @@ def learn(request: FitRequest) -> fit_output.Outcome:
             ranker.fit(data, **arguments, **query_weights, **progress_arguments(request.entry, ranker, bar))
         choice = selection_text(ranker, options.valid)
         uncounted = too_short_to_count(ranker, data, held_out)
-        texts = {} if options.cluster else opt.query_texts(data, held_out)
+        texts = {} if options.cluster else opt.query_texts(data, held_out, request.test)
         return fit_output.Outcome(ranker, ranker.to_model(), choice, uncounted, data, held_out, texts)
 
 
@@ -175,7 +175,9 @@ def write_and_show(request: FitRequest, outcome: fit_output.Outcome) -> None:
     if options.test is not None and request.test is not None:
         from ranksieve.report.calls import evaluate_test
 
-        outcome = replace(outcome, test=evaluate_test(options.test, request.test, outcome.model))
+        rival_of = None if options.report is None else outcome.ranker
+        test = evaluate_test(options.test, request.test, outcome.model, rival_of)
+        outcome = replace(outcome, test=test)
     if options.report is not None:
         fit_output.write_page(outcome, options.report, options.valid, options.previous_file)
     content = {**fit_output.as_plain_data(outcome), "output": options.output, "report": options.report}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from os.path import basename
 from typing import TYPE_CHECKING, Any
 
 import ranksieve as rs
@@ -68,16 +69,19 @@ class Outcome:
 
 
 def write_page(outcome: Outcome, report: str, valid: str | None, previous_file: str | None) -> None:
-    """Write the page of a fit; ``valid`` and ``previous_file`` are names of input files."""
+    """Write the page of a fit; ``valid`` and ``previous_file`` are input files, shown without folders."""
     from ranksieve.report import build_content, write_report
     from ranksieve.report.calls import feature_strength, valid_metrics
+    from ranksieve.show.fit import selection_text
 
-    ranker = outcome.ranker
+    ranker, test = outcome.ranker, outcome.test
+    on_valid = None if valid is None else basename(valid)
     content = build_content(
-        ranker, choice=outcome.choice, evaluations=valid_metrics(ranker, valid, outcome.held_out),
+        ranker, choice=selection_text(ranker, on_valid),
+        evaluations=valid_metrics(ranker, on_valid, outcome.held_out),
         support=None if outcome.data is None else feature_strength(ranker, outcome.data),
-        uncounted=outcome.uncounted, test=outcome.test, query_texts=outcome.texts,
-        previous_file=previous_file or "", train=outcome.data,
+        uncounted=outcome.uncounted, test=None if test is None else replace(test, name=basename(test.name)),
+        query_texts=outcome.texts, previous_file=basename(previous_file or ""), train=outcome.data,
     )  # fmt: skip
     write_report(content, report)
 

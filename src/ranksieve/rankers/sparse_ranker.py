@@ -571,6 +571,14 @@ class SparseRanker(Ranker):
         return {self.choice_.validation.title: self.choice_.confidence.mean, **cost}
 
 
+def model_of_candidate(ranker: SparseRanker, coef: FloatArray) -> LinearModel:
+    """A model to score with, from the weights of a candidate of ``ranker.choice_``."""
+    if (steps := ranker.preparation_.steps) is not None:
+        return LinearModel.of_curves(steps, coef)
+    names = ranker.coef_names_[: ranker.n_features_in_]
+    return LinearModel.of(names, np.flatnonzero(coef), coef[coef != 0], ranker.preparation_)
+
+
 def _halves(progress: Progress | None) -> tuple[Progress | None, Progress | None]:
     """Progress of two fits in a row as that of one."""
     if progress is None:

@@ -20,8 +20,16 @@ from ranksieve.model.linear import LinearModel, as_linear_model
 from ranksieve.rankers.best_subset import evaluate_sizes
 from ranksieve.rankers.frontier import Frontier
 from ranksieve.rankers.measures import single_feature, too_short_to_count
+from ranksieve.rankers.sparse_ranker import model_of_candidate
 from ranksieve.report.explain_page import ExplainPage, explain_page
-from ranksieve.report.fit_page import ModelTest, Support, build_content, content_of_model, write_report
+from ranksieve.report.fit_page import (
+    ModelTest,
+    Support,
+    build_content,
+    content_of_model,
+    rival_of,
+    write_report,
+)
 from ranksieve.report.frontier_page import frontier_page
 from ranksieve.report.inspect_page import inspect_page, remarks
 from ranksieve.report.results_page import write_results_page
@@ -54,8 +62,8 @@ def report_fit(
         evaluations=valid_metrics(ranker, on_valid, valid),
         support=None if train is None else feature_strength(ranker, train),
         uncounted="" if train is None else too_short_to_count(ranker, train, valid),
-        test=None if test is None else evaluate_test(TEST_DATA, test, model),
-        query_texts=query_texts(train, valid), previous_file="the previous model", train=train,
+        test=None if test is None else evaluate_test(TEST_DATA, test, model, ranker),
+        query_texts=query_texts(train, valid, test), previous_file="the previous model", train=train,
     )  # fmt: skip
     write_report(content, path)
 
@@ -156,14 +164,18 @@ def valid_metrics(ranker: Any, name: str | None, held_out: Dataset | None) -> di
     return {label: evaluate_quietly(scores, held_out, REPORT_METRICS, parameters.get("profile"))}
 
 
-def evaluate_test(name: str, data: Dataset, model: Any) -> ModelTest:
-    """Evaluate a model on data that was used neither for fitting nor for selection."""
+def evaluate_test(name: str, data: Dataset, model: Any, ranker: Any = None) -> ModelTest:
+    """Evaluate a model, and another candidate of its ranker, on data not used for fitting or selection."""
 
     chosen_by = model.chosen_by or {}
-    metric = chosen_by.get("metric", "ndcg@10")
-    scores = model.predict(widen_to(data, model.n_features))
+    metric, profile = chosen_by.get("metric", "ndcg@10"), chosen_by.get("profile")
+    wide = widen_to(data, model.n_features)
     metrics = list(dict.fromkeys([metric, *REPORT_METRICS]))
-    return ModelTest(name, evaluate(scores, data, metrics, chosen_by.get("profile")), metric)
+    evaluation, rival = evaluate(model.predict(wide), data, metrics, profile), None
+    if (compared := rival_of(ranker)) is not None:
+        scores = model_of_candidate(ranker, compared[0].coef).predict(wide)
+        rival = compared[1], evaluate_quietly(scores, data, metric, profile).per_query[metric]
+    return ModelTest(name, evaluation, metric, rival)
 
 
 def measured_on(valid: str | None, n_folds: int) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 
 from ranksieve._types import AnyArray, FloatArray
 from ranksieve._util.files import atomic_write
-from ranksieve.choice.decide import BOOTSTRAP_SAMPLES, Choice
+from ranksieve.choice.decide import BOOTSTRAP_SAMPLES, Choice, Rival, validation_of
 from ranksieve.choice.families import RIDGE_FAMILIES, SIZE_FAMILIES
+from ranksieve.choice.held_out import standard_error
 from ranksieve.data.steps import StepColumns
 from ranksieve.metrics.evaluate import short_lists
 from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
@@ -32,8 +33,10 @@ from ranksieve.report.page import (
     Figure,
     Gains,
     axis,
+    base_family,
     difference,
     faint,
+    family_colour,
     feature_table,
     gain_answers,
     layout,
@@ -73,37 +76,114 @@ if TYPE_CHECKING:
     from ranksieve.rankers import Ranker
 
 
-CANDIDATE_HOVER = "{x} features: {y:.4f}\n{name}"
+CANDIDATE_HOVER = "{text}\n{x:.4g} {what}: {y:.4f}"
+BEYOND = "beyond the budget"
+LEGEND = {"kept": "path over kept features"}  # with its variants
+WIDE_RANGE = 12.0  # ratio of the largest to the smallest x from which an axis is logarithmic
 
 
-def candidates_figure(choice: Choice) -> Figure:
-    """One line per family with its best model of each size; a star marks the chosen model."""
-    families = [*choice.families, *([] if choice.beyond is None else [choice.beyond])]
-    lines = [
-        _candidates_line(family, PALETTE[k % len(PALETTE)], beyond=family is choice.beyond)
-        for k, family in enumerate(families)
-    ]
-    best, size = float(choice.validation.mean[choice.index]), int(choice.family.n_nonzero[choice.index])
-    star = {"marker": {"symbol": "star"}, "hover": CANDIDATE_HOVER}
-    chosen = marks([size], [best], "chosen", PALETTE[1], 14, **star)
+def candidates_figure(choice: Choice, by: str = "features") -> Figure:
+    """Held-out metric of the best candidates of each family against their number of features or cost.
+
+    Variants of a family share a line. Hollow points are beyond the budget; a star marks the chosen model.
+    """
+    table = _candidate_table(choice, by)
+    within, hover = table.within, CANDIDATE_HOVER.replace("{what}", by)
+    lines = []
+    for name in dict.fromkeys(table.family[within].tolist()):
+        rows = table.best_of(within & (table.family == name))
+        dots = {"mode": "lines+markers", "marker": {"size": 6, "color": family_colour(name)}}
+        points = table.points(rows) | {"hover": hover}
+        title = LEGEND.get(name, family_title(name))
+        lines.append(line(name=title, colour=family_colour(name), **points) | dots)
+    if len(beyond := table.best_of(table.beyond)):
+        hollow = {"marker": {"symbol": "circle-open"}, "hover": hover}
+        lines.append(marks(name=BEYOND, colour=OTHER, size=7, **table.points(beyond), **hollow))
+    star = {"marker": {"symbol": "star"}, "hover": hover}
+    chosen = marks(name="chosen", colour=CHOSEN, size=15, **table.points(np.array([choice.row])), **star)
+    limit = choice.budget.max_cost if by == "cost" else choice.budget.max_features
+    shown = np.concatenate([trace["x"] for trace in lines])
     look = layout(
         380,
         showlegend=True,
-        xaxis=axis("features", rangemode="tozero", dtick=1),
+        alt=_candidates_alt(lines, chosen, metric_title(choice.validation.metric), by),
+        xaxis=size_axis(by, shown),
         yaxis=axis(f"held-out {metric_title(choice.validation.metric)}"),
+        **({} if limit is None or limit > shown.max() else _limit_mark(float(limit))),
     )
     return {"data": [*lines, chosen], "layout": look}
 
 
-def _candidates_line(family: Any, colour: str, beyond: bool) -> Figure:
-    """Best mean metric for each number of features."""
-    used, mean = family.n_nonzero, family.validation.mean
-    sizes = [int(size) for size in np.unique(used) if size > 0]
-    best = [float(mean[used == size].max()) for size in sizes]
-    name = "beyond the budget" if beyond else family_title(family.label)
-    look = {"color": colour, "width": 2, "dash": "dot" if beyond else "solid"}
-    dots = {"mode": "lines+markers", "marker": {"size": 6, "color": colour}}
-    return line(sizes, best, name, colour, hover=CANDIDATE_HOVER) | dots | {"line": look}
+@dataclass(frozen=True, eq=False)
+class _CandidateTable:
+    """One entry per candidate; ``criterion`` is the metric averaged over neighbours."""
+
+    family: AnyArray
+    label: AnyArray
+    x: AnyArray
+    mean: FloatArray
+    criterion: FloatArray
+    within: AnyArray
+    beyond: AnyArray
+    every_size: bool
+
+    def best_of(self, mask: AnyArray) -> AnyArray:
+        """The best candidate of each size, or those that are better than all cheaper ones, by ascending x."""
+        rows = np.flatnonzero(mask)
+        rows = rows[np.lexsort((-self.criterion[rows], self.x[rows]))]
+        criterion = np.append(-np.inf, self.criterion[rows])
+        best = np.diff(self.x[rows], prepend=-1.0) > 0  # of its size
+        if not self.every_size:
+            best = criterion[1:] > np.maximum.accumulate(criterion)[:-1]
+        return np.asarray(rows[best])
+
+    def points(self, rows: AnyArray) -> dict[str, Any]:
+        texts = [family_title(label) for label in self.label[rows].tolist()]
+        return {"x": self.x[rows].tolist(), "y": self.mean[rows].tolist(), "text": texts}
+
+
+def _candidate_table(choice: Choice, by: str) -> _CandidateTable:
+    families, budget = choice.measured_families, choice.budget
+    validations = [validation_of(family) for family in families]
+    coefs = np.concatenate([family.coefs for family in families])
+    labels = np.array([family.label for family in families for _ in family.candidates])
+    size = np.concatenate([family.n_nonzero for family in families])
+    costs = budget.costs.of_models(coefs) if by == "cost" and budget.costs is not None else size
+    allowed = np.append(choice.allowed, np.zeros(len(coefs) - choice.n_candidates, dtype=bool))
+    return _CandidateTable(
+        family=np.array([base_family(label) for label in labels.tolist()]),
+        label=labels,
+        x=costs,
+        mean=np.concatenate([one.values.mean(axis=1) for one in validations]),
+        criterion=np.concatenate([one.mean for one in validations]),
+        within=allowed & (size > 0),
+        beyond=~budget.allows(coefs) & (size > 0),
+        every_size=by == "features",
+    )
+
+
+def _candidates_alt(lines: Sequence[Figure], chosen: Figure, metric: str, by: str) -> str:
+    """The chosen model and the highest point of each line."""
+    tops = [(one["name"], max(zip(one["y"], one["x"], strict=True))) for one in lines]
+    others = "; ".join(f"{name} at best {metric_text(y)} with {by} {x:g}" for name, (y, x) in tops)
+    own = f"{metric_text(chosen['y'][0])} with {by} {chosen['x'][0]:g}"
+    return f"Held-out {metric} against {by}: the chosen model has {own}; {others}."
+
+
+def size_axis(title: str, values: AnyArray) -> dict[str, Any]:
+    """An axis of numbers of features or costs, logarithmic if a few large ones would squeeze the others."""
+    if len(values) and np.min(values) > 0 and np.max(values) > WIDE_RANGE * np.min(values):
+        return log_axis(title)
+    return axis(title, rangemode="tozero", dtick=int(title == "features"))
+
+
+def _limit_mark(limit: float) -> dict[str, Any]:
+    """A dotted line at the budget."""
+    ends = {"type": "line", "yref": "paper", "x0": limit, "x1": limit}
+    return {
+        "shapes": [ends | {"line": {"color": OTHER, "dash": "dot", "width": 1.5}}],
+        "annotations": [{"text": "budget", "x": limit, "yref": "paper"}],
+    }
 
 
 MAX_LINES = 60  # more weight curves are not legible
@@ -142,7 +222,7 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
     if not isinstance(ranker, SparseRanker):
         return None
     choice, family, names = ranker.choice_, ranker.choice_.family, ranker.choice_.feature_names
-    validation, kind = choice.validation, family.label.partition(" ")[0]
+    values, kind = choice.validation.values, family.label.partition(" ")[0]
     weights, chosen = weights_of_features(family.coefs, family.columns), ranker.coef_
     if family.columns is not None:
         chosen = weights_of_features(chosen[None], family.columns)[0]
@@ -155,9 +235,9 @@ def curves_of_ranker(ranker: Any) -> Curves | None:
         weights=largest_weights(weights, chosen, names),
         points=[nonzero_weights(w, names) for w in weights],
         chosen=choice.index,
-        metric=validation.metric,
-        mean=validation.mean.tolist(),
-        standard_error=validation.standard_error.tolist(),
+        metric=choice.validation.metric,
+        mean=values.mean(axis=1).tolist(),
+        standard_error=standard_error(values).tolist(),
     )
 
 
@@ -205,13 +285,13 @@ def feature_colours(chosen: Sequence[str]) -> dict[str, str]:
 
 
 def path_figure(curves: Curves, weight: str = "weight") -> Figure:
-    """Held-out metric and number of features of each point; the page adds the weights."""
-    point = "α = {x:.3g}: " if curves.by == "α" else ""
-    count = line(
-        curves.alphas, curves.n_nonzero, "features", PALETTE[2], yaxis="y3", hover=f"{point}{{y}} features"
-    )
-    count["line"]["shape"] = "hv"
-    return {"data": [*_metric_lines(curves), count], "layout": _path_layout(curves, weight)}
+    """Held-out metric and, unless it is x, number of features of each point; the page adds the weights."""
+    count = []
+    if curves.by != "features":
+        hover = f"{curves.by} = {{x:.3g}}: {{y}} features"
+        count = [line(curves.alphas, curves.n_nonzero, "features", OTHER, yaxis="y3", hover=hover)]
+        count[0]["line"]["shape"] = "hv"
+    return {"data": [*_metric_lines(curves), *count], "layout": _path_layout(curves, weight)}
 
 
 def _metric_lines(curves: Curves) -> list[Figure]:
@@ -234,26 +314,31 @@ def _metric_lines(curves: Curves) -> list[Figure]:
 
 
 def _hover(curves: Curves) -> str:
-    return f"{{name}}\n{'α = {x:.3g}' if curves.by == 'α' else '{x} features'}\n{{y:.4g}}"
+    return f"{{name}}\n{'{x} features' if curves.by == 'features' else curves.by + ' = {x:.3g}'}\n{{y:.4g}}"
 
 
 def _path_layout(curves: Curves, weight: str) -> dict[str, Any]:
-    """Three panels, a mark at the chosen point, and one that moves with the slider."""
-    chosen = curves.alphas[curves.chosen]
+    """Panels, a mark at the chosen point, and one that moves with the slider."""
+    chosen, sizes = curves.alphas[curves.chosen], curves.by == "features"
     mark = {"type": "line", "yref": "paper", "x0": chosen, "x1": chosen}
-    falling = log_axis("α, decreasing", reversed=True, anchor="y3")
-    return layout(
-        620,
-        xaxis=falling if curves.by == "α" else axis("features", dtick=1, anchor="y3"),
-        yaxis=axis(weight, domain=[0.5, 1.0], zeroline=True),
-        yaxis2=axis(metric_title(curves.metric), domain=[0.22, 0.45]),
-        yaxis3=axis("features", domain=[0.0, 0.17], rangemode="tozero", dtick=1),
+    falling = log_axis(f"{curves.by}, decreasing", reversed=True, anchor="y3")
+    metric, best = metric_title(curves.metric), metric_text(curves.mean[curves.chosen])
+    look = layout(
+        520 if sizes else 620,
+        alt=f"Weights and held-out {metric} of {plural(len(curves.alphas), 'model')}; the chosen one has "
+        f"{plural(curves.n_nonzero[curves.chosen], 'feature')} and {best}.",
+        xaxis=axis("features", dtick=1, anchor="y2") if sizes else falling,
+        yaxis=axis(weight, domain=[0.42, 1.0] if sizes else [0.5, 1.0], zeroline=True),
+        yaxis2=axis(metric, domain=[0.0, 0.34] if sizes else [0.22, 0.45]),
         shapes=[
             mark | {"line": {"color": CHOSEN, "dash": "dot", "width": 1.5}},
             mark | {"line": {"color": OTHER, "width": 1.5}},
         ],
         annotations=[{"text": "chosen", "x": chosen, "yref": "paper"}],
     )
+    if not sizes:
+        look["yaxis3"] = axis("features", domain=[0.0, 0.17], rangemode="tozero", dtick=1)
+    return look
 
 
 OURS = "chosen"
@@ -271,26 +356,31 @@ def weights_by_feature(model: LinearModel) -> dict[str, float]:
     return {term.name: term.weight if term.curve is None else term.curve.range for term in model.terms}
 
 
-def against_the_best(ranker: Any) -> Gains | None:
-    """The chosen model against the best candidate, or the densest, on the held-out queries."""
+def rival_of(ranker: Any) -> tuple[Rival, str] | None:
+    """The best candidate, or if that is the chosen one the densest, with its description."""
     if not isinstance(ranker, SparseRanker):
         return None
-    choice, validation = ranker.choice_, ranker.choice_.validation
-    ours = validation.values[choice.index]
-    theirs, used, beyond = choice.best()
-    baseline = f"the best candidate{' beyond the budget' if beyond else ''} ({plural(used, 'feature')})"
-    if np.array_equal(ours, theirs):
-        theirs, used = choice.densest()
-        baseline = f"the densest candidate ({plural(used, 'feature')})"
-    if np.array_equal(ours, theirs):
+    choice = ranker.choice_
+    ours, best, densest = choice.validation.values[choice.index], choice.best(), choice.densest()
+    which = f"best candidate{' beyond the budget' if best.is_beyond else ''}"
+    for rival, text in ((best, which), (densest, "densest candidate")):
+        if not np.array_equal(ours, rival.values):
+            return rival, f"the {text} ({plural(rival.n_features, 'feature')})"
+    return None
+
+
+def against_the_best(ranker: Any) -> Gains | None:
+    """The chosen model against the best candidate, or the densest, on the held-out queries."""
+    if (compared := rival_of(ranker)) is None:
         return None
+    (rival, baseline), validation = compared, ranker.choice_.validation
     return Gains(
         validation.metric,
         f"on {plural(len(validation.query_ids), 'held-out query', 'held-out queries')} used for selection",
         baseline,
         validation.query_ids.tolist(),
-        theirs,
-        {OURS: ("Chosen model", ours)},
+        rival.values,
+        {OURS: ("Chosen model", validation.values[ranker.choice_.index])},
         guided=True,
     )
 
@@ -336,16 +426,30 @@ TEST_DATA = "Test data: used neither for fitting nor for selection."
 
 @dataclass(frozen=True, eq=False)
 class ModelTest:
-    """The evaluation of a model on test data; ``metric`` is the one the model was selected by."""
+    """The evaluation of a model on test data; ``metric`` is the one the model was selected by.
+
+    ``rival``: another candidate and its metric per query.
+    """
 
     name: str
     evaluation: Evaluation
     metric: str
+    rival: tuple[str, FloatArray] | None = None
 
     @property
     def label(self) -> str:
         """Row label in the table of metrics."""
         return f"{self.name} (test data)"
+
+    @property
+    def gains(self) -> Gains | None:
+        """The model against the other candidate, per query."""
+        if self.rival is None:
+            return None
+        (baseline, theirs), ids = self.rival, self.evaluation.query_ids
+        where = f"on {plural(len(ids), 'query', 'queries')} of {self.name}"
+        ours = {OURS: ("Chosen model", self.evaluation.per_query[self.metric])}
+        return Gains(self.metric, where, baseline, ids.tolist(), theirs, ours)
 
     @property
     def sentence(self) -> str:
@@ -461,9 +565,18 @@ class FitContent:
         return curves_of_ranker(self.ranker)
 
     @cached_property
-    def candidates(self) -> Figure | None:
-        """The figure of all candidates."""
-        return candidates_figure(self.ranker.choice_) if isinstance(self.ranker, SparseRanker) else None
+    def candidates(self) -> dict[str, Figure]:
+        """Figures of all candidates: by cost if features have costs, and by number of features."""
+        if not isinstance(self.ranker, SparseRanker):
+            return {}
+        choice = self.ranker.choice_
+        by = ["features"] if choice.budget.costs is None else ["cost", "features"]
+        return {f"candidates-{one}": candidates_figure(choice, one) for one in by}
+
+    @property
+    def has_beyond(self) -> bool:
+        """Whether a candidate beyond the budget is drawn."""
+        return any(one["name"] == BEYOND for figure in self.candidates.values() for one in figure["data"])
 
     @property
     def planted(self) -> Planted | None:
@@ -523,15 +636,20 @@ class FitContent:
         return {DATA_TITLES.get(name, name): fingerprint for name, fingerprint in self.model["data"].items()}
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """Parameters, preparation of features, and the metric and profile of the selection."""
+    def settings(self) -> dict[str, str]:
+        """Parameters in use, preparation of features, and the metric and profile of the selection."""
         missing, normalisation = self.model["missing"], self.model["normalisation"]
         prepared = {
             "missing": missing["policy"] if missing else "error",
             "normalise": normalisation["kind"] if normalisation else "none",
         }
         chosen_by = self.model["chosen_by"] or {}
-        return dict(sorted({**self.model["parameters"], **prepared, **chosen_by}.items()))
+        stated = {**self.model["parameters"], **prepared, **chosen_by}
+        unused = {"feature_costs"} if self.costs else set()  # has its own table
+        return {
+            name: setting_text(value) for name, value in sorted(stated.items())
+            if name not in unused and value is not None and value not in ("", [], {})
+        }  # fmt: skip
 
     @property
     def proof(self) -> str:
@@ -542,6 +660,17 @@ class FitContent:
     def card(self) -> str:
         """The scorecard as text; empty if the model is not a scorecard."""
         return card_text(model_from_dict(self.model)) if self.model.get("card") else ""
+
+
+def setting_text(value: Any) -> str:
+    """The value of a parameter in words: "f1, f2", "bm25_*: +1"."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {setting_text(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(setting_text, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def write_report(content: FitContent, path: str | os.PathLike[str]) -> None:
@@ -555,10 +684,10 @@ def render(content: FitContent) -> str:
     """Render the page of a fit."""
     chosen = [term["name"] for term in content.terms]
     metrics = dict.fromkeys(metric for means in content.measured.values() for metric in means)
-    candidates, path = content.candidates, content.curves
+    path = content.curves
     pictures = {f"curve-{k}": one.figure for k, one in enumerate(content.pictures, 1)}
     data = {
-        "figures": pictures | ({} if candidates is None else {"candidates": candidates}),
+        "figures": pictures | content.candidates,
         "explorers": {} if path is None else {"path": [path_explorer(path, chosen, content.weight)]},
         "gains": {} if content.gains is None else {"gains": content.gains.page_data()},
         "features": {},
@@ -570,10 +699,12 @@ def render(content: FitContent) -> str:
 def build_content(ranker: Ranker, *, title: str = "Sparse ranker", **shown: Any) -> FitContent:
     """Content of the page of a fitted ranker; ``shown`` are further fields of :class:`FitContent`.
 
-    Default ``gains``: against the best candidate, within or beyond the budget, or the densest, on the
-    held-out queries.
+    Default ``gains``: against the best candidate, within or beyond the budget, or the densest, on the test
+    data, else on the held-out queries.
     """
-    gains, texts = shown.pop("gains", None) or against_the_best(ranker), shown.get("query_texts")
+    test, texts = shown.get("test"), shown.get("query_texts")
+    tested = None if test is None else test.gains
+    gains = shown.pop("gains", None) or tested or against_the_best(ranker)
     if gains is not None and texts:
         gains = replace(gains, texts=texts)
     return FitContent(title, ranker.to_model().to_dict(), ranker, gains=gains, **shown)

@@ -139,9 +139,9 @@ function withWeights(path) {  // adds a line for the weights of each feature, th
   const lines = path.lines.map(feature => ({
     type: "scatter", mode: "lines", name: path.features[feature], hover: path.hover,
     x: path.alphas, y: points.map(point => point.get(feature) ?? 0),
-    line: {color: colour(feature) ?? OTHER, width: 2}, opacity: colour(feature) ? 1 : 0.45,
+    line: {color: colour(feature) ?? OTHER, width: colour(feature) ? 2 : 1},
   }));
-  lines.sort((a, b) => a.opacity - b.opacity);
+  lines.sort((a, b) => a.line.width - b.line.width);
   return {...path.figure, data: [...lines, ...path.figure.data]};
 }
 function explore(root) {
@@ -160,7 +160,7 @@ function explore(root) {
     readings(root.querySelector(".readings"), path, k);
     root.querySelector(".change").textContent = changes(path, k);
     weights(root.querySelector("tbody"), path, k);
-    slider.setAttribute("aria-valuetext", path.by === "α" ? `α = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features` : `${path.n_nonzero[k]} features`);
+    slider.setAttribute("aria-valuetext", path.by === "features" ? `${path.n_nonzero[k]} features` : `${path.by} = ${path.alphas[k].toPrecision(3)}, ${path.n_nonzero[k]} features`);
     path.figure.layout.shapes[1].x0 = path.figure.layout.shapes[1].x1 = path.alphas[k];
     if (!asked && plotted.has(plot)) {
       asked = true;
@@ -176,7 +176,7 @@ function explore(root) {
 function readings(list, path, k) {
   const metric = path.metric.toUpperCase();
   const shown = [
-    ...(path.by === "α" ? [["α", path.alphas[k].toPrecision(3)]] : []),
+    ...(path.by === "features" ? [] : [[path.by, path.alphas[k].toPrecision(3)]]),
     ["features", String(path.n_nonzero[k])],
     [`held-out ${metric}`, `${path.mean[k].toFixed(4)} ± ${path.standard_error[k].toFixed(4)}`],
     ...(path.test.length ? [[`test ${metric}`, path.test[k].toFixed(4)]] : []),
@@ -192,7 +192,7 @@ function entered(path, k) {
 }
 function changes(path, k) {
   if (k === path.chosen) return "Chosen model: the best on held-out queries within the limits.";
-  if (k === 0) return path.by === "α" ? "Strongest penalty." : "Fewest features.";
+  if (k === 0) return path.by === "features" ? "Fewest features." : "Strongest penalty.";
   const now = used(path, k), names = list => list.map(feature => path.features[feature]).join(", ") || "none";
   const left = [...used(path, k - 1)].filter(feature => !now.has(feature));
   return `Change from the previous point: added ${names(entered(path, k))}; removed ${names(left)}.`;
@@ -229,7 +229,7 @@ function gains(root) {
       `${method.title}: ${better} queries better, ${rows.length - moved.length} equal, ${worse} worse than ${of.baseline}.`;
     queries(root.querySelector(".worst"), moved.filter(row => row.change < 0).slice(-WORST).reverse(), method.title, of.baseline);
     queries(root.querySelector(".best"), moved.filter(row => row.change > 0).slice(0, WORST), method.title, of.baseline);
-    const figure = gainsFigure(of.figure, moved, method.title, of.baseline);
+    const figure = gainsFigure(of.figure, moved, root.querySelector(".verdict").textContent);
     if (plotted.has(plot)) draw(plot, figure);
     else whenSeen(plot, () => draw(plot, figure));
   }
@@ -246,7 +246,7 @@ function queries(table, rows, title, baseline) {
   const body = rows.length ? rows.map(line) : [element("tr", {}, element("td", {textContent: "none"}))];
   table.replaceChildren(element("tr", {}, ...head), ...body);
 }
-function gainsFigure(frame, rows, title, baseline) {
+function gainsFigure(frame, rows, alt) {
   const up = "#3b8fd6", down = "#c87b00";
   const bars = {
     ...frame.data[0],
@@ -255,6 +255,6 @@ function gainsFigure(frame, rows, title, baseline) {
     customdata: rows.map(row => [row.query, row.ours, row.theirs]),
     marker: {color: rows.map(row => row.change > 0 ? up : down)},
   };
-  return {data: [bars], layout: frame.layout};
+  return {data: [bars], layout: {...frame.layout, alt}};
 }
 for (const root of all("[data-gains]")) gains(root);

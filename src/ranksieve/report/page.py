@@ -63,9 +63,15 @@ def make_styles(titles: Mapping[str, str]) -> dict[str, Style]:
     }
 
 
+def base_family(label: str) -> str:
+    """A family of candidates without its variant: "l1" of "l1 × cost^1"."""
+    head = label.partition(" ")[0]
+    return head if head in FAMILY_COLOURS else label
+
+
 def family_colour(label: str) -> str:
-    """Colour of a family of candidates on all pages, the same for its variants such as "l1 × cost^1"."""
-    return FAMILY_COLOURS.get(label.partition(" ")[0], OTHER)
+    """Colour of a family of candidates on all pages, the same for its variants."""
+    return FAMILY_COLOURS.get(base_family(label), PALETTE[0])
 
 
 def layout(height: int, **parts: Any) -> dict[str, Any]:
@@ -148,6 +154,7 @@ INSTALL_HINT = f"the HTML report needs jinja2: {how_to_install('report')}"
 WHICH_FEATURES, HOW_SURE = "Which features?", "How sure?"
 WHAT_IS_LOST, IS_SIGNIFICANT = "What is lost per query?", "Is it significant?"
 MAX_ROWS = 300  # of a feature table
+LONGEST_WORD = 16  # characters of a name without a possible line break
 
 
 @dataclass(frozen=True)
@@ -349,6 +356,14 @@ def sort_value(cell: Any) -> str:
     return "" if sorts_by_text or cell.value is None else f"{cell.value:.6g}"
 
 
+def breakable(name: str) -> Any:
+    """A name that lines break after its separators, and after each ``LONGEST_WORD`` characters, as HTML."""
+    from markupsafe import Markup
+
+    parts = re.findall(rf"[^\W_]{{1,{LONGEST_WORD}}}[\W_]?|[\W_]", name)
+    return Markup("<wbr>").join(parts)
+
+
 def digest(script: str) -> str:
     """Hash of a script for the page's content security policy, which blocks all other scripts."""
     return b64encode(sha256(script.encode()).digest()).decode()
@@ -374,7 +389,8 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {
-        "certificate": certificate, "digest": digest, "metric_title": metric_title, "sort_value": sort_value
+        "breakable": breakable, "certificate": certificate, "digest": digest, "metric_title": metric_title,
+        "sort_value": sort_value,
     }  # fmt: skip
     return environment.get_template(template).render(page_data=with_shared_parts(compact(data)), **context)
 
