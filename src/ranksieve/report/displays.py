@@ -63,7 +63,7 @@ class Display:
 
     def interactive(self) -> InteractiveFigure:
         """The figure as on the pages, with values under the pointer; notebooks show it."""
-        return InteractiveFigure(self.figure, self.title)
+        return InteractiveFigure({"": self.figure}, self.title)
 
 
 class PathDisplay(Display):
@@ -255,10 +255,11 @@ class CurvesDisplay:
         return self
 
     def interactive(self, feature: str | None = None) -> InteractiveFigure:
-        """The figure of one curve as on the pages; by default of the one with the largest range."""
-        by_name = {one.name: one for one in self.pictures}
-        one = lookup(by_name, feature, "feature") if feature is not None else self.pictures[0]
-        return InteractiveFigure(one.figure, one.name)
+        """The figures of all curves as on the pages, or that of one."""
+        figures = {one.name: one.figure for one in self.pictures}
+        if feature is not None:
+            figures = {feature: lookup(figures, feature, "feature")}
+        return InteractiveFigure(figures, feature or "curves")
 
 
 def _name(estimator: Any) -> str:

@@ -104,10 +104,11 @@ def _scatter(ax: Any, trace: Mapping[str, Any]) -> None:
     if "error_y" in trace:
         ax.errorbar(x, y, yerr=trace["error_y"], fmt="none", ecolor=stroke.get("color"), linewidth=1.0)
     if "markers" in mode:
-        symbol = MARKERS[str(marker.get("symbol", "circle")).removesuffix("-open")]
-        colours = marker.get("color", stroke.get("color"))
+        kind, is_open, _ = str(marker.get("symbol", "circle")).partition("-open")
+        symbol, colours = MARKERS[kind], marker.get("color", stroke.get("color"))
         options = {"s": marker.get("size", 6) ** 2, "alpha": marker.get("opacity"), "label": label}
-        ax.scatter(x, y, c=colours, marker=symbol, zorder=3, **options)
+        fill = {"facecolors": "none", "edgecolors": colours} if is_open else {"c": colours}
+        ax.scatter(x, y, marker=symbol, zorder=3, **fill, **options)
 
 
 def _band(ax: Any, trace: Mapping[str, Any]) -> None:
@@ -140,6 +141,8 @@ def _set_axis(ax: Any, letter: str, look: Mapping[str, Any]) -> None:
         one.set_label_text(title)
     if look.get("type") == "log":
         getattr(ax, f"set_{letter}scale")("log")
+        if letter == "x" and not look.get("reversed"):  # numbers of features, costs
+            _plain_ticks(one)
     elif look.get("dtick") == 1:
         from matplotlib.ticker import MaxNLocator
 
@@ -158,25 +161,35 @@ def _set_axis(ax: Any, letter: str, look: Mapping[str, Any]) -> None:
         ax.grid(axis=letter, alpha=0.3)
 
 
+def _plain_ticks(one: Any) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, as plain numbers."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+    one.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    one.set_major_formatter(FormatStrFormatter("%g"))
+    one.set_minor_locator(NullLocator())
+
+
 STYLE = """
 :root { color-scheme: light dark; --ink: #24292f; --soft: #59636e; --paper: #ffffff; --line: #dfe3e8; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #dfe3e8; --soft: #9aa4af; --paper: #14171a; --line: #333a43; }
 }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.4 system-ui, sans-serif; }
+figure { margin: 0; }
 """
-PARTS_OF_STYLE = (".plot", ".key", ".tip")
+PARTS_OF_STYLE = (".plot", ".key", ".tip", ".curves")
 START = """
-const container = document.getElementById("figure");
-const figure = JSON.parse(document.getElementById("figure-data").textContent);
-for (const trace of figure.data) for (const key of ["x", "y"]) {
+const figures = JSON.parse(document.getElementById("figure-data").textContent);
+for (const figure of figures) for (const trace of figure.data) for (const key of ["x", "y"]) {
   if (typeof trace[key] === "number") trace[key] = figure.lists[trace[key]];
   if (typeof trace[key] === "string") trace[key] = numbers(trace[key]);
 }
-const paint = () => {
+const containers = document.querySelectorAll(".plot");
+const paint = () => containers.forEach((container, k) => {
   const width = Math.max(container.clientWidth, 200);
-  drawFigure(container, figure, {width, small: width < 500, hidden: new Set()});
-};
+  drawFigure(container, figures[k], {width, small: width < 500, hidden: new Set()});
+});
 paint();
 addEventListener("resize", paint);
 """
@@ -184,21 +197,19 @@ PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title><style>{style}</style></head>
-<body><div class="plot" id="figure"></div>
+<body><div class="{kind}">{plots}</div>
 <script type="application/json" id="figure-data">{data}</script><script>{script}</script></body></html>
 """
 LONG_LIST = 10
+PER_ROW = 2  # curves beside each other at the width of a notebook
 ROOM_BELOW = 90  # pixels for the key and the names of categories
 
 
 @dataclass(frozen=True)
 class InteractiveFigure:
-    """A figure of the pages that notebooks show; nothing is fetched.
+    """Figures of the pages by name, which notebooks show; nothing is fetched."""
 
-    ``save`` writes it as a page of its own.
-    """
-
-    figure: Figure
+    figures: Mapping[str, Figure]
     title: str = "ranksieve"
 
     def __repr__(self) -> str:
@@ -213,12 +224,25 @@ class InteractiveFigure:
         )
         lines = (room / "page.css").read_text("utf-8").splitlines()
         style = "\n".join([STYLE, *_rules(lines)])
-        data = json.dumps(_packed(self.figure), sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
+        packed = [_packed(figure) for figure in self.figures.values()]
+        data = json.dumps(packed, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
         policy = f"default-src 'none'; script-src 'sha256-{digest(script)}'; style-src 'unsafe-inline'"
-        return PAGE.format(policy=policy, title=escape(self.title), style=style, data=data, script=script)
+        captions = (f"<figcaption>{escape(name)}</figcaption>" if name else "" for name in self.figures)
+        plots = "".join(f'<figure>{caption}<div class="plot"></div></figure>' for caption in captions)
+        kind = "curves" if len(self.figures) > 1 else "one"
+        return PAGE.format(
+            policy=policy,
+            title=escape(self.title),
+            style=style,
+            kind=kind,
+            plots=plots,
+            data=data,
+            script=script,
+        )
 
     def _repr_html_(self) -> str:
-        height = self.figure["layout"]["height"] + ROOM_BELOW
+        rows = -(-len(self.figures) // PER_ROW)
+        height = rows * (max(one["layout"]["height"] for one in self.figures.values()) + ROOM_BELOW)
         source = self.page.replace("&", "&amp;").replace('"', "&quot;")
         return (
             f'<iframe srcdoc="{source}" title="{escape(self.title)}" sandbox="allow-scripts" '

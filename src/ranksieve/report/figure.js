@@ -160,7 +160,7 @@ function drawPanels(picture, {data, layout}, width, size, small) {
     const wide = width - RIGHT - left, [from, to] = (layout[key].domain ?? [0, 1]).map(share => left + share * wide);
     axes[key] = {...scaleOf(layout[key], of(key, "x"), from, to, Math.max(3, (to - from) / 80)), from, to};
   }
-  const frame = {left, right: width - RIGHT, top, bottom: height - bottom, size, label};
+  const frame = {left, right: width - RIGHT, top, bottom: height - bottom, size, label, space};
   for (const key of keys("y")) drawY(picture, layout[key], axes[key], frame);
   for (const key of keys("x")) drawX(picture, layout[key], axes, key, {...frame, left: axes[key].from, right: axes[key].to}, data);
   const marks = drawShapes(picture, layout.shapes ?? [], axes, frame), targets = [];
@@ -189,7 +189,7 @@ function drawY(picture, axis, scale, {left, right, size, label}) {
   if (axis.title) group.append(svg("text", {class: "title", transform: `translate(${size} ${middle.toFixed(1)}) rotate(-90)`, "text-anchor": "middle"}, title));
   picture.append(group);
 }
-function drawX(picture, axis, axes, key, {left, right, size}, data) {
+function drawX(picture, axis, axes, key, {left, right, size, space}, data) {
   const scale = axes[key], group = svg("g", {class: "xaxis"}), below = axes[axisKey("y", axis.anchor)].from;
   const panels = [...new Set(data.filter(t => axisKey("x", t.xaxis) === key).map(t => axisKey("y", t.yaxis)))].map(name => axes[name]);
   const every = scale.names ? Math.ceil((size - 2) / scale.band) : 1;
@@ -207,7 +207,7 @@ function drawX(picture, axis, axes, key, {left, right, size}, data) {
     group.append(svg("g", {class: "xtick"}, words));
   });
   for (const {from} of panels) group.append(svg("path", {class: "grid", d: `M${left} ${from}H${right}`}));
-  if (axis.title) group.append(svg("text", {class: "title", x: (left + right) / 2, y: below + 2 * size + 2 * GAP, "text-anchor": "middle"}, axis.title));
+  if (axis.title) group.append(svg("text", {class: "title", x: (left + right) / 2, y: below + space + size + GAP, "text-anchor": "middle"}, axis.title));
   picture.append(group);
 }
 function drawShapes(picture, shapes, axes, {left, right, top, bottom}) {

@@ -40,12 +40,14 @@ from ranksieve.report.page import (
     feature_table,
     gain_answers,
     layout,
+    legend_title,
     line,
     log_axis,
     marks,
     mean_with_interval,
     pack,
     render_page,
+    size_axis,
 )
 from ranksieve.show.card import DATA_TITLES
 from ranksieve.show.fit import SCALED_WEIGHT, weights_in_data
@@ -78,8 +80,6 @@ if TYPE_CHECKING:
 
 CANDIDATE_HOVER = "{text}\n{x:.4g} {what}: {y:.4f}"
 BEYOND = "beyond the budget"
-LEGEND = {"kept": "path over kept features"}  # with its variants
-WIDE_RANGE = 12.0  # ratio of the largest to the smallest x from which an axis is logarithmic
 
 
 def candidates_figure(choice: Choice, by: str = "features") -> Figure:
@@ -94,7 +94,7 @@ def candidates_figure(choice: Choice, by: str = "features") -> Figure:
         rows = table.best_of(within & (table.family == name))
         dots = {"mode": "lines+markers", "marker": {"size": 6, "color": family_colour(name)}}
         points = table.points(rows) | {"hover": hover}
-        title = LEGEND.get(name, family_title(name))
+        title = legend_title(name)
         lines.append(line(name=title, colour=family_colour(name), **points) | dots)
     if len(beyond := table.best_of(table.beyond)):
         hollow = {"marker": {"symbol": "circle-open"}, "hover": hover}
@@ -107,7 +107,7 @@ def candidates_figure(choice: Choice, by: str = "features") -> Figure:
         380,
         showlegend=True,
         alt=_candidates_alt(lines, chosen, metric_title(choice.validation.metric), by),
-        xaxis=size_axis(by, shown),
+        xaxis=size_axis(by, shown.tolist()),
         yaxis=axis(f"held-out {metric_title(choice.validation.metric)}"),
         **({} if limit is None or limit > shown.max() else _limit_mark(float(limit))),
     )
@@ -168,13 +168,6 @@ def _candidates_alt(lines: Sequence[Figure], chosen: Figure, metric: str, by: st
     others = "; ".join(f"{name} at best {metric_text(y)} with {by} {x:g}" for name, (y, x) in tops)
     own = f"{metric_text(chosen['y'][0])} with {by} {chosen['x'][0]:g}"
     return f"Held-out {metric} against {by}: the chosen model has {own}; {others}."
-
-
-def size_axis(title: str, values: AnyArray) -> dict[str, Any]:
-    """An axis of numbers of features or costs, logarithmic if a few large ones would squeeze the others."""
-    if len(values) and np.min(values) > 0 and np.max(values) > WIDE_RANGE * np.min(values):
-        return log_axis(title)
-    return axis(title, rangemode="tozero", dtick=int(title == "features"))
 
 
 def _limit_mark(limit: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ranksieve._types import AnyArray, FloatArray
 from ranksieve.errors import how_to_install
 from ranksieve.metrics.significance import paired_t, randomisation
 from ranksieve.show.formats import certificate, metric_title, p_value, plural, signed
+from ranksieve.show.sentences import family_title
 
 Figure = dict[str, Any]
 # Contrast of at least 3 : 1 on the light and the dark page.
@@ -31,6 +32,7 @@ FAMILY_COLOURS = {
 }  # fmt: skip
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down", "pentagon")
 DASHES = ("solid", "dash", "dot", "dashdot")
+WIDE_RANGE = 20.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 LEADING_ZERO = re.compile(r"(?<!\d)0\.")
 PAGE_DIGITS = 5  # significant digits of numbers in page data
 EDGE_DIGITS = 9  # of thresholds, which may be dates or ids
@@ -74,6 +76,11 @@ def family_colour(label: str) -> str:
     return FAMILY_COLOURS.get(base_family(label), PALETTE[0])
 
 
+def legend_title(family: str) -> str:
+    """Name of a family with its variants."""
+    return "path over kept features" if family == "kept" else family_title(family)
+
+
 def layout(height: int, **parts: Any) -> dict[str, Any]:
     """Layout of a figure; ``height`` is in pixels, without the category names below.
 
@@ -90,6 +97,13 @@ def axis(title: str, **options: Any) -> dict[str, Any]:
 def log_axis(title: str, **options: Any) -> dict[str, Any]:
     """A logarithmic axis with ticks at powers of ten only."""
     return axis(title, type="log", **options)
+
+
+def size_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
+    """An axis of numbers of features or costs, logarithmic if a few large ones would squeeze the others."""
+    if len(values) and min(values) > 0 and max(values) > WIDE_RANGE * min(values):
+        return log_axis(title)
+    return axis(title, rangemode="tozero", dtick=int(title == "features"))
 
 
 def line(x: Iterable[Any], y: Iterable[Any], name: str, colour: str, **options: Any) -> Figure:
@@ -390,7 +404,7 @@ def render_page(template: str, data: dict[str, Any], **context: Any) -> str:
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {
         "breakable": breakable, "certificate": certificate, "digest": digest, "metric_title": metric_title,
-        "sort_value": sort_value,
+        "signed": signed, "sort_value": sort_value,
     }  # fmt: skip
     return environment.get_template(template).render(page_data=with_shared_parts(compact(data)), **context)
 
