@@ -39,7 +39,7 @@ def assert_drawable(figure: dict[str, Any]) -> None:
         if key[1:5] == "axis":
             assert value.keys() <= AXIS, value.keys()
         else:
-            assert key in ("height", "showlegend", "shapes", "annotations", "net"), key
+            assert key in ("height", "showlegend", "alt", "shapes", "annotations", "net"), key
     assert all(shape.keys() <= SHAPE for shape in figure["layout"].get("shapes", ()))
     assert all(note.keys() <= NOTE for note in figure["layout"].get("annotations", ()))
 

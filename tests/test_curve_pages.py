@@ -87,7 +87,7 @@ def test_the_path_explorer_shows_the_ranges_of_curves(page, ranker):
         assert shown[name] == pytest.approx(curve.range, rel=1e-3)
     assert explorer["figure"]["layout"]["yaxis"]["title"] == "range of the curve"
     assert max(explorer["n_nonzero"]) <= 6  # features, not steps
-    star = data_of(page)["figures"]["candidates"]["data"][-1]
+    star = data_of(page)["figures"]["candidates-features"]["data"][-1]
     assert star["x"] == [len(curves)]
 
 

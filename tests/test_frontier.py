@@ -16,6 +16,7 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.metrics import evaluate
 from ranksieve.rankers.frontier import frontier, pareto_front, pareto_optimal
 from ranksieve.report.frontier_page import frontier_figure, frontier_page
+from ranksieve.report.page import FAMILY_COLOURS
 from tests.conftest import COSTS, QUICK
 from tests.figures import assert_drawable
 from tests.test_report import data_of, text_of
@@ -73,15 +74,19 @@ def test_a_frontier_without_costs_counts_features(halves):
     assert without_costs.costs is None
     figure = frontier_figure(without_costs.to_dict())
     assert figure["layout"]["xaxis"]["title"] == "features"
-    assert set(figure["data"][2]["x"]) <= set(range(1, 9))
+    assert {x for trace in figure["data"][2:] for x in trace["x"]} <= set(range(1, 9))
 
 
 def test_the_figure(front):
     figure = frontier_figure(front.to_dict())
     assert_drawable(figure)
-    beaten, steps, optimal = figure["data"]
-    assert len(beaten["x"]) + len(optimal["x"]) == len(front)
-    assert len(optimal["x"]) == len(optimal["marker"]["color"]) == front.optimal.sum()
+    beaten, steps, *optimal = figure["data"]
+    assert len(beaten["x"]) == np.count_nonzero(~front.optimal & (front.n_features > 0))
+    assert sum(len(trace["x"]) for trace in optimal) == front.optimal.sum()
+    colours = [trace["marker"]["color"] for trace in optimal]
+    assert len(set(colours)) == len(colours)
+    assert set(colours) <= set(FAMILY_COLOURS.values())
+    assert f"Best held-out NDCG@5: {front.mean.max():.4f}" in figure["layout"]["alt"]
     for line in (steps["x"], steps["y"]):
         assert all(a < b for a, b in pairwise(line))
     assert max(steps["y"]) == pytest.approx(front.mean.max())
@@ -108,7 +113,7 @@ def test_names_are_escaped(halves):
     names = [f"<b>{j}" for j in range(8)]
     nasty = [Dataset(d.X, d.y, d.qid, names) for d in (train, valid)]
     plain = frontier(*nasty, **QUICK).to_dict()
-    texts = frontier_figure(plain)["data"][2]["text"]
+    texts = [text for trace in frontier_figure(plain)["data"][2:] for text in trace["text"]]
     page = frontier_page(plain)
     assert not any(name in page for name in names)
     assert any(html.escape(name) in page for name in names)

@@ -27,7 +27,7 @@ from ranksieve.report.fit_page import (
     planted_features,
     render,
 )
-from ranksieve.report.page import FAMILY_COLOURS, MORE_COLOURS, OTHER, PALETTE, mean_with_interval
+from ranksieve.report.page import FAMILY_COLOURS, MORE_COLOURS, OTHER, PALETTE, mean_with_interval, size_axis
 from ranksieve.show.formats import percent
 from ranksieve.show.sentences import choice_sentences, optimality
 from ranksieve.synthetic import make_ranking
@@ -166,7 +166,8 @@ def test_band_is_one_standard_error(fitted, page):
     ranker, _ = fitted
     band = next(t for t in figure_of(page)["data"] if t["type"] == "band")
     shown = ranker.choice_.family.n_nonzero > 0
-    mean, error = ranker.choice_.validation.mean[shown], ranker.choice_.validation.standard_error[shown]
+    values = ranker.choice_.validation.values[shown]
+    mean, error = values.mean(axis=1), stats.sem(values, axis=1)
     np.testing.assert_allclose([band["low"], band["high"]], [mean - error, mean + error], rtol=1e-4)
 
 
@@ -236,7 +237,8 @@ def test_gains_of_held_out_queries(max_features, tmp_path):
     write_report(build_content(ranker), tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     gains, candidates = data_of(page)["gains"]["gains"], ranker.choice_
-    theirs, used = candidates.densest() if max_features is None else candidates.best()[:2]
+    rival = candidates.densest() if max_features is None else candidates.best()
+    theirs, used = rival.values, rival.n_features
     assert used > len(ranker.support_)
     own = ranker.choice_.validation.values[ranker.choice_.index]
     np.testing.assert_allclose(values_of(gains, "chosen"), own, atol=1e-5)
@@ -253,8 +255,8 @@ def test_no_gains_over_the_model_itself(tmp_path):
     data = make_ranking(n_queries=30, n_features=10, n_informative=5, random_state=0)
     ranker = SparseRanker(n_alphas=15, profile="standard", cv=3).fit(data)
     own = ranker.choice_.validation.values[ranker.choice_.index]
-    np.testing.assert_array_equal(ranker.choice_.densest()[0], own)
-    np.testing.assert_array_equal(ranker.choice_.best()[0], own)
+    np.testing.assert_array_equal(ranker.choice_.densest().values, own)
+    np.testing.assert_array_equal(ranker.choice_.best().values, own)
     write_report(build_content(ranker), tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert data_of(page)["gains"] == {}
@@ -280,7 +282,7 @@ def test_a_ranker_without_a_path_has_a_page(tmp_path):
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     ranker = FenchelRank(radius=2.0).fit(data)
     content = build_content(ranker, support=feature_strength(ranker, data))
-    assert (content.curves, content.candidates, content.headline) == (None, None, [])
+    assert (content.curves, content.candidates, content.headline) == (None, {}, [])
     assert content.gains is None
     assert [column.key for column in content.features.columns] == ["weight", "strength"]
     write_report(content, tmp_path / "r.html")
@@ -359,27 +361,101 @@ def test_texts_of_queries_are_shown_with_their_gains():
 
 
 def test_candidates_are_drawn_per_family():
+    """A point is the best of its size by the criterion of the choice, with the metric of the model itself."""
     data = random_dataset(seed=3, n_queries=20, n_features=5)
     ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(data)
-    content = build_content(ranker)
-    *lines, star = content.candidates["data"]
-    families = [*ranker.choice_.families, ranker.choice_.beyond]
-    assert [line["name"] for line in lines] == ["ℓ1", "log penalty", "forward selection", "beyond the budget"]
-    assert len({line["line"]["color"] for line in lines}) == len(lines)
-    for line, family in zip(lines, families, strict=True):
-        assert line["x"] == sorted(set(family.n_nonzero.tolist()) - {0})
-        for size, best in zip(line["x"], line["y"], strict=True):
-            assert best == family.validation.mean[family.n_nonzero == size].max()
+    choice, (figure,) = ranker.choice_, build_content(ranker).candidates.values()
+    *lines, beyond, star = figure["data"]
+    assert [line["name"] for line in lines] == ["ℓ1", "log penalty", "forward selection"]
+    assert [line["line"]["color"] for line in lines] == [FAMILY_COLOURS[one.label] for one in choice.families]
+    for line, family in zip(lines, choice.families, strict=True):
+        assert line["x"] == sorted({size for size in family.n_nonzero.tolist() if 0 < size <= 2})
+        for size, shown in zip(line["x"], line["y"], strict=True):
+            at = np.flatnonzero(family.n_nonzero == size)
+            best = at[np.argmax(family.validation.mean[at])]
+            assert shown == pytest.approx(family.validation.values[best].mean(), rel=1e-12)
+    assert (beyond["name"], beyond["marker"]["symbol"]) == ("beyond the budget", "circle-open")
+    assert min(beyond["x"]) > 2
     assert (star["name"], star["x"]) == ("chosen", [len(ranker.support_)])
-    assert star["y"] == [ranker.choice_.validation.mean[ranker.choice_.index]]
-    assert_drawable(content.candidates)
-    assert content.candidates["layout"]["yaxis"]["title"] == "held-out NDCG@10"
+    assert star["y"] == pytest.approx([choice.confidence.mean])
+    assert_drawable(figure)
+    assert figure["layout"]["yaxis"]["title"] == "held-out NDCG@10"
+    assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [2]
+    assert f"the chosen model has {choice.confidence.mean:.4f}" in figure["layout"]["alt"]
+
+
+def test_candidates_are_drawn_by_cost_too():
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    prices = dict(zip(data.feature_names, (1.5, 1, 1, 1, 1), strict=True))
+    ranker = SparseRanker(n_alphas=15, profile="standard", cv=3, feature_costs=prices, max_cost=2.5).fit(data)
+    by_cost, by_size = build_content(ranker).candidates.values()
+    assert (by_cost["layout"]["xaxis"]["title"], by_size["layout"]["xaxis"]["title"]) == ("cost", "features")
+    *lines, beyond, star = by_cost["data"]
+    for line in lines:
+        assert max(line["x"]) <= 2.5
+        assert line["x"] == sorted(set(line["x"]))
+    assert len({line["name"] for line in lines}) == len(lines)  # variants of a family share a line
+    assert min(beyond["x"]) > 2.5
+    assert star["x"] == [sum(prices[data.feature_names[j]] for j in ranker.support_)]
+    assert by_cost["layout"]["shapes"][0]["x0"] == 2.5
+    assert_drawable(by_cost)
+
+
+@pytest.mark.parametrize(("sizes", "kind"), [([1, 10], None), ([1, 10, 50], "log"), ([0, 50], None)])
+def test_a_few_large_models_do_not_squeeze_the_others(sizes, kind):
+    assert size_axis("features", sizes).get("type") == kind
 
 
 def test_page_draws_the_candidates(page, fitted):
-    figure = data_of(page)["figures"]["candidates"]
+    figure = data_of(page)["figures"]["candidates-features"]
     assert [trace["name"] for trace in figure["data"]] == ["ℓ1", "chosen"]
     assert "The star is the chosen model." in text_of(page)
+
+
+@pytest.mark.parametrize("families", [["l1"], ["forward"], ["refitted"]])
+def test_a_model_has_one_held_out_metric_on_the_page(families):
+    data = random_dataset(seed=4, n_queries=20, n_features=5)
+    ranker = SparseRanker(n_alphas=15, profile="standard", families=families, cv=3).fit(data)
+    content = build_content(ranker)
+    page = data_of(render(content))
+    (path,) = page["explorers"]["path"]
+    assert f"{path['mean'][path['chosen']]:.4f}" == f"{ranker.choice_.confidence.mean:.4f}"
+    dot = next(trace for trace in path["figure"]["data"] if trace.get("name") == "chosen")
+    star = page["figures"]["candidates-features"]["data"][-1]
+    assert dot["y"] == star["y"] == pytest.approx([ranker.choice_.confidence.mean], rel=1e-4)
+    assert f"{ranker.choice_.confidence.mean:.4f} (95 % CI" in content.headline[0]
+
+
+def test_cards_use_test_queries_if_there_are_any(tmp_path):
+    data = make_ranking(n_queries=40, n_features=10, n_informative=5, random_state=1)
+    train, test = data.select_queries(np.arange(30)), data.select_queries(np.arange(30, 40))
+    ranker = SparseRanker(2, n_alphas=15, profile="standard", cv=3).fit(train)
+    ranker.report(tmp_path / "r.html", train=train, test=test)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    gains, text, rival = data_of(page)["gains"]["gains"], text_of(page), ranker.choice_.best()
+    assert rival.is_beyond
+    for shown, coef in (("theirs", rival.coef), ("chosen", ranker.coef_)):
+        own = evaluate(test.X @ coef, test, "ndcg@10", "standard").per_query["ndcg@10"]
+        values = gains["theirs"] if shown == "theirs" else values_of(gains, shown)
+        np.testing.assert_allclose(values, own, atol=1e-5)
+    assert "On 10 queries of the test data, against the best candidate beyond the budget" in text
+    assert "no fair test" not in text
+    assert "use test data" not in text
+
+
+def test_provenance_shows_what_is_set_in_words():
+    data = random_dataset(seed=3, n_queries=20, n_features=5)
+    names = list(data.feature_names)
+    ranker = SparseRanker(
+        n_alphas=15, profile="standard", cv=3, must_have=names[:2], signs={names[0]: "+"},
+        families=["l1", "log"], feature_costs=dict.fromkeys(names, 1.0), max_cost=3,
+    ).fit(data)  # fmt: skip
+    settings = build_content(ranker).settings
+    assert settings["must_have"] == f"{names[0]}, {names[1]}"
+    assert settings["families"] == "l1, log"
+    assert settings["max_cost"] == "3"
+    assert not {"must_not", "max_features", "alphas", "feature_costs"} & settings.keys()
+    assert not any(re.search(r"None|[\[\]{}]", value) for value in settings.values())
 
 
 def test_explorer_of_a_forward_selection_shows_the_number_of_features(tmp_path):
@@ -392,6 +468,7 @@ def test_explorer_of_a_forward_selection_shows_the_number_of_features(tmp_path):
     assert path["alphas"] == path["n_nonzero"] == [1, 2, 3, 4, 5]
     traces, layout = path["figure"]["data"], path["figure"]["layout"]
     assert ("type" in layout["xaxis"], layout["xaxis"]["title"]) == (False, "features")
+    assert not any(layout[key]["title"] == "features" for key in layout if key.startswith("yaxis"))
     assert layout["annotations"][0]["x"] == layout["shapes"][0]["x0"] == len(ranker.support_)
     assert not any("α" in trace.get("hover", "") for trace in traces)
     text = text_of(page)

@@ -98,7 +98,10 @@ def _picture(
         words = "missing" if share is None else f"{_share(share)} missing"
         only = {"tickvals": [0], "ticktext": [words], "range": [-1, 1]}
         axes["xaxis2"] = axis("", anchor=bottom, domain=SIDE, showgrid=False, **only)
-    figure = {"data": traces, "layout": layout(180 if present is None else 230, alt=f"Curve of {name}: {caption}.", **axes)}
+    figure = {
+        "data": traces,
+        "layout": layout(180 if present is None else 230, alt=f"Curve of {name}: {caption}.", **axes),
+    }
     return CurvePicture(name, f"{caption}.", figure, levels)
 
 

@@ -134,6 +134,7 @@ function drawFigure(container, figure, {width, small, hidden}) {
   container.replaceChildren(...(figure.layout.showlegend ? [keyOf(shown.data)] : []), picture);
   const drawing = (figure.layout.net ? drawNet : drawPanels)(picture, shown, width, size, small);
   picture.setAttribute("height", drawing.height);
+  picture.setAttribute("viewBox", `0 0 ${width} ${drawing.height}`);  // printed, it shrinks to the paper
   picture.setAttribute("aria-label", figure.layout.alt ?? drawing.label);
   container.axes = drawing.axes;
   container.moveMark = drawing.moveMark;

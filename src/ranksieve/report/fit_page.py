@@ -186,6 +186,9 @@ SLIDER = (
 )  # fmt: skip
 
 
+READ = ("mean", "standard_error", "test")
+
+
 @dataclass(frozen=True)
 class Curves:
     """A family of models as lists, one entry per point; ``weights`` has one list per feature, largest first.
@@ -263,6 +266,7 @@ def path_explorer(curves: Curves, chosen: Sequence[str], weight: str = "weight")
     index = {name: k for k, name in enumerate(features)}
     return {
         **{name: getattr(curves, name) for name in SLIDER},
+        **{name: [round(value, 4) for value in getattr(curves, name)] for name in READ},  # as in sentences
         "features": features,
         "points": [pack((point.get(name) or None for name in features), 4) for point in curves.points],
         "figure": path_figure(curves, weight),

@@ -25,7 +25,7 @@ function unpack(page) {
 
 // --- figures: drawn when visible, and again when their width changes --------------------------------------------
 function paint(container) {
-  const width = printing ? PAPER : Math.max(container.clientWidth, 200);
+  const paper = container.closest(".curves") ? PAPER / 2 : PAPER, width = printing ? paper : Math.max(container.clientWidth, 200);
   drawFigure(container, plotted.get(container), {width, small: narrow.matches || width < 500, hidden});
   container.drawnWidth = width;
 }
