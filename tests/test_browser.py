@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,9 @@ from ranksieve.report import build_content, write_report
 from ranksieve.report.calls import measured_on, subset_data
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.frontier_page import frontier_page
+from ranksieve.report.hybrid_page import hybrid_page
 from ranksieve.report.subset_page import subset_page
+from tests.test_hybrid import search_data
 from tests.test_report import values_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -55,6 +58,8 @@ def pages(shop_results, tmp_path_factory) -> dict[str, Path]:
     ranker = rs.SparseRanker(4, shape="curves", n_alphas=12, cv=3, profile="standard").fit(gaps)
     write_report(build_content(ranker, train=gaps), folder / "curves.html")
     write_pages_of_long_names(data, folder)
+    write_page_with_costs(folder)
+    write_page_of_clauses(folder)
     return {path.stem: path for path in folder.glob("*.html")}
 
 
@@ -72,6 +77,30 @@ def write_pages_of_long_names(data: rs.Dataset, folder: Path) -> None:
     (folder / "explain.html").write_text(explain_page(content), encoding="utf-8")
     sizes = subset_data(rankers, validation, measured_on(None, folds))
     (folder / "subset.html").write_text(subset_page(sizes), encoding="utf-8")
+
+
+COSTS = {"trigram_coverage_title": 3.0, "content_coverage_title": 2.0}
+
+
+def write_page_with_costs(folder: Path) -> None:
+    """A fit within a budget of cost, with names as people write them, measured on test data."""
+    names = [*COSTS, *(f"share_of_description_{j}" for j in range(58))]
+    data = rs.make_ranking(n_queries=60, n_features=60, n_informative=6, random_state=1)
+    data = rs.Dataset(data.X, data.y, data.qid, names)
+    train, test = data.select_queries(np.arange(40)), data.select_queries(np.arange(40, 60))
+    costs = {name: COSTS.get(name, 1.0) for name in names}
+    ranker = rs.SparseRanker(8, feature_costs=costs, max_cost=8, n_alphas=12, cv=3, profile="standard")
+    ranker.fit(train).report(folder / "costs.html", train=train, test=test)
+
+
+def write_page_of_clauses(folder: Path) -> None:
+    data = search_data()
+    ranker = rs.HybridRanker(normalise="list_z").fit(data)
+    worth = ranker.clause_worth(data)
+    content = {**ranker.hybrid_.to_dict(), "sentences": ranker.hybrid_.sentences}
+    content["worth"] = [vars(one) for one in worth]
+    page = hybrid_page(content, ranker.weight_map(data), ranker.hybrid_)
+    (folder / "hybrid.html").write_text(page, encoding="utf-8")
 
 
 @dataclass
@@ -135,7 +164,7 @@ def readings(explorer) -> dict[str, str]:
     return dict(zip(names, values, strict=True))
 
 
-@pytest.mark.parametrize("name", ["fit", "results", "curves"])
+@pytest.mark.parametrize("name", ["fit", "results", "curves", "costs", "hybrid"])
 @pytest.mark.parametrize(("size", "scheme"), VIEWS)
 def test_pages_draw_and_fit_the_screen(show, tmp_path, name, size, scheme):
     page = show(name, size, scheme)
@@ -218,7 +247,7 @@ def test_explorer_shows_the_order_of_its_points(show, name, label, first):
 def test_candidates_are_drawn_with_the_chosen_one(show):
     page = show("fit")
     draw_all(page)
-    plot = page.locator("#candidates")
+    plot = page.locator("#candidates-features")
     names = plot.evaluate("plot => plot.figure.data.map(line => line.name)")
     assert {"ℓ1", "log penalty", "forward selection", "chosen"} <= set(names)
     assert plot.locator(".trace").count() == len(names)
@@ -329,6 +358,138 @@ def test_printing_draws_what_was_never_in_view(browser, pages):
     assert_only_the_file(tab, pages["results"])
 
 
+@pytest.mark.parametrize("name", ["curves", "costs", "hybrid"])
+def test_printed_pictures_are_whole(browser, pages, name):
+    tab = open_tab(browser, pages[name])
+    page = tab.page
+    page.set_viewport_size({"width": 680, "height": 900})
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    beyond = page.evaluate(
+        """[...document.querySelectorAll(".plot > svg")].map(svg => {
+            const box = svg.getBBox(), matrix = svg.getScreenCTM();
+            const right = svg.parentElement.getBoundingClientRect().right;
+            return matrix.a * (box.x + box.width) + matrix.e - right;
+        })"""
+    )
+    assert len(beyond) == page.locator(".plot").count() > 0
+    assert max(beyond) < 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
+    assert tab.complaints == []
+    page.close()
+
+
+def test_printed_explorers_show_the_chosen_point_in_place_of_the_slider(show):
+    page = show("fit")
+    page.emulate_media(media="print")
+    explorer = page.locator(".explorer")
+    assert explorer.locator("input[type=range]").is_hidden()
+    assert explorer.locator(".readings").is_visible()
+    assert explorer.locator(".change").inner_text().startswith("Chosen model")
+    page.emulate_media(media="screen")
+
+
+def test_the_slider_shows_the_metric_of_the_headline(show):
+    page = show("fit")
+    headline = page.locator(".lead").inner_text()
+    assert f"{readings(page.locator('.explorer'))['held-out NDCG@10'].split()[0]} (95 % CI" in headline
+
+
+def test_few_features_have_half_of_the_picture_of_candidates(show):
+    page = show("fit")
+    draw_all(page)
+    first, tenth, last = page.evaluate(
+        """(({axes, figure}) => {
+            const sizes = figure.data.flatMap(trace => trace.x);
+            return [Math.min(...sizes), 10, Math.max(...sizes)].map(axes.xaxis.at);
+        })(document.querySelector("[id^=candidates]"))"""
+    )
+    assert tenth - first >= (last - first) / 2
+
+
+def test_candidates_have_an_axis_of_costs_with_the_budget(show):
+    page = show("costs")
+    draw_all(page)
+    titles = page.locator("[id^=candidates] .xaxis .title").all_text_contents()
+    assert titles == ["cost", "features"]
+    assert page.locator("[id^=candidates] .note").all_text_contents() == ["budget", "budget"]
+    colours = page.evaluate(
+        """[...document.querySelectorAll("[id^=candidates]")].map(({figure}) => Object.fromEntries(
+            figure.data.map(trace => [trace.name, trace.line?.color ?? trace.marker.color])))"""
+    )
+    for by_name in colours:
+        assert len(set(by_name.values())) == len(by_name)  # each name has its own colour
+        assert {"chosen", "beyond the budget"} <= by_name.keys()
+    shared = colours[0].keys() & colours[1].keys()
+    assert all(colours[0][name] == colours[1][name] for name in shared)
+
+
+WORDS = """[...document.querySelectorAll("#features td.name")].flatMap(cell => {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+    while (walker.nextNode()) {
+        const range = document.createRange();
+        range.selectNodeContents(walker.currentNode);
+        if (range.getClientRects().length > 1) broken.push(walker.currentNode.data);
+    }
+    return broken;
+})"""
+
+
+def test_names_break_between_words_on_a_small_screen(show):
+    page = show("costs", "phone")
+    assert page.evaluate(WORDS) == []
+    names = page.locator("#features td.name").all_text_contents()
+    assert "trigram_coverage_title" in {name.strip() for name in names}
+    show("costs")
+
+
+@pytest.mark.parametrize("name", ["fit", "costs", "curves", "frontier", "hybrid"])
+def test_pictures_have_a_text_with_a_value(show, name):
+    page = show(name)
+    draw_all(page)
+    texts = page.evaluate(
+        "[...document.querySelectorAll('.plot > svg')].map(s => s.getAttribute('aria-label'))"
+    )
+    assert texts
+    assert all(re.search(r"\d", text) and text.rstrip().endswith(".") for text in texts), texts
+
+
+def test_the_focus_is_visible_and_wide_tables_scroll_by_keyboard(show):
+    page = show("costs", "phone")
+    page.wait_for_function(
+        """() => [...document.querySelectorAll(".scroll")].filter(box => box.checkVisibility()).every(box => (box.tabIndex === 0) ===
+            (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1))"""
+    )
+    page.evaluate("scrollTo(0, 0)")
+    accent = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--accent')")
+    looks = {}
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        kind, style, width, colour = page.evaluate(
+            """(() => { const e = document.activeElement, s = getComputedStyle(e);
+                return [e.className || e.tagName, s.outlineStyle, s.outlineWidth, s.outlineColor]; })()"""
+        )
+        if kind == "BODY":
+            break
+        looks[kind] = (style, width, colour)
+    rgb = tuple(int(accent.strip()[k : k + 2], 16) for k in (1, 3, 5))
+    assert set(looks.values()) == {("solid", "2px", f"rgb{rgb}")}
+    assert {"BUTTON", "INPUT", "SUMMARY"} <= looks.keys()
+    show("costs")
+
+
+def test_interactive_pictures_of_a_model_show_all_curves(browser, tmp_path):
+    data = rs.make_ranking(n_queries=30, n_features=8, n_informative=4, random_state=0)
+    model = rs.SparseRanker(4, shape="curves", n_alphas=12, cv=3, profile="standard").fit(data).to_model()
+    path = tmp_path / "curves.html"
+    path.write_text(model.plot(interactive=True).page, encoding="utf-8")
+    tab = open_tab(browser, path)
+    assert sorted(tab.page.locator("figcaption").all_inner_texts()) == sorted(model.curves)
+    assert tab.page.locator("figure svg.main-svg .trace").count() >= len(model.curves) > 1
+    assert tab.complaints == []
+    assert_only_the_file(tab, path)
+
+
 TICKS = """[...document.querySelectorAll(".plot")].map(plot =>
     [...plot.querySelectorAll(".xtick text, .ytick text")].map(tick => tick.textContent))"""
 
@@ -390,9 +551,11 @@ def test_long_names_fit_a_small_screen(show, name):
     show(name)
 
 
-@pytest.mark.parametrize("name", ["fit", "results", "subset", "frontier", "long", "explain"])
+@pytest.mark.parametrize(
+    "name", ["fit", "results", "subset", "frontier", "long", "explain", "costs", "curves"]
+)
 def test_pages_are_small(pages, name):
-    assert pages[name].stat().st_size < 1_000_000
+    assert pages[name].stat().st_size < (1_000_000 if name == "results" else 600_000)
 
 
 FORMATS = [("+.4f", 0.25), (".3g", 0.0001234), (".4g", 12.5), (".2e", 0.00123), (".0%", 0.256), (".6g", 3.0)]

@@ -127,11 +127,11 @@ def fusions_figure(fusions: Sequence[Mapping[str, Any]], chosen: Mapping[str, An
         marks(names, mean, "mean and 95 % CI over queries", PALETTE[0], 8, hover=hover, **intervals),
         marks(at, [mean[k] for k in own], "chosen", CHOSEN, 15, marker=star, hover=hover),
     ]
+    values = (f"{name} {value:.4f}" for name, value in zip(names, mean, strict=True))
     look = layout(
         320,
         showlegend=True,
-        alt=f"Held-out {metric}: "
-        + "; ".join(f"{name} {value:.4f}" for name, value in zip(names, mean, strict=True)),
+        alt=f"Held-out {metric}: {'; '.join(values)}.",
         xaxis=axis("", type="category", categories=names, showgrid=False),
         yaxis=axis(f"held-out {metric}"),
     )

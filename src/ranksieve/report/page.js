@@ -65,13 +65,13 @@ addEventListener("afterprint", () => print(false));
 
 // --- tables wider than the screen scroll, by keyboard too --------------------------------------------------------
 const scrolls = new ResizeObserver(entries => {
-  for (const {target} of entries) {
-    const more = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
-    if (more) target.tabIndex = 0;
-    else target.removeAttribute("tabindex");
+  for (const box of new Set(entries.map(({target}) => target.closest(".scroll")))) {
+    const more = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+    if (more) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
   }
 });
-for (const box of all(".scroll")) scrolls.observe(box);
+for (const part of all(".scroll, .scroll > *")) scrolls.observe(part);
 
 for (const container of all("[data-figure]")) whenSeen(container, () => draw(container, data.figures[container.dataset.figure]));
 for (const button of all(".legend button")) button.addEventListener("click", () => {
