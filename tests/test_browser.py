@@ -457,7 +457,8 @@ def test_pictures_have_a_text_with_a_value(show, name):
 def test_the_focus_is_visible_and_wide_tables_scroll_by_keyboard(show):
     page = show("costs", "phone")
     page.wait_for_function(
-        """() => [...document.querySelectorAll(".scroll")].filter(box => box.checkVisibility()).every(box => (box.tabIndex === 0) ===
+        """() => [...document.querySelectorAll(".scroll")]
+            .filter(box => box.checkVisibility()).every(box => (box.tabIndex === 0) ===
             (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1))"""
     )
     page.evaluate("scrollTo(0, 0)")
