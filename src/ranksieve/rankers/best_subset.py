@@ -53,10 +53,10 @@ COPY_BLOCK_COLUMNS = 1000
 class BestSubset(Ranker):
     """The best linear ranker with at most ``max_features`` features, with a proof of how good it is.
 
-    Minimises (1/Σω) Σ_{pairs} ω_ij max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖² over w with at most k nonzero weights,
-    ω_ij by ``pair_weighting``: the problem that forward selection of :class:`ranksieve.SparseRanker` solves.
-    Good sets come from forward selection with swaps. Branch and bound on features then raises a lower bound on the
-    objective of every other set: the perspective relaxation of the ridge, certified by its dual.
+    Minimises (1/Σω) Σ_{pairs} ω_ij max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖² over w with at most k nonzero
+    weights, ω_ij by ``pair_weighting``: the problem of forward selection in :class:`ranksieve.SparseRanker`.
+    Good sets come from forward selection with swaps. Branch and bound on features then raises a lower bound
+    on the objective of every other set: the perspective relaxation of the ridge, certified by its dual.
 
     Parameters
     ----------

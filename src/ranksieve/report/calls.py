@@ -135,12 +135,16 @@ def query_texts(*parts: Dataset | None) -> dict[Any, str]:
 
 
 def feature_strength(ranker: Any, data: Dataset) -> Support | None:
-    """Metric of ranking the data by each feature alone; None for curves, which need no monotone feature."""
+    """Metric of ranking the data by each feature alone, averaged over the orders of equal values.
+
+    None for curves, which need no monotone feature.
+    """
 
     if ranker.preparation_.steps is not None:
         return None
     parameters = ranker.get_params(deep=False)
-    metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
+    profile = profile_for(parameters.get("profile"), data).with_ties("mean")
+    metric = parameters.get("metric", "ndcg@10")
     strength = single_feature(ranker.preparation_.for_learning(data), metric, None, profile)
     return Support(strength=strength, metric=metric, profile=profile.name)
 

@@ -21,6 +21,7 @@ from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
 from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
+    ALONE,
     HOW_SURE,
     OTHER,
     PALETTE,
@@ -596,7 +597,7 @@ def planted_features(truth: AnyArray, ranker: Ranker) -> Planted:
 
 
 def _feature_table(ranker: Any, support: Support) -> FeatureTable:
-    alone = f"Metric of ranking the training data by the feature alone ({support.profile} profile)."
+    alone = f"Metric of ranking the training data by the feature alone, {ALONE} ({support.profile} profile)."
     weights, model = ranker.coef_, ranker.to_model()
     names = ranker.coef_names_
     if model.has_curves:

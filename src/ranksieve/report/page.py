@@ -134,6 +134,7 @@ INSTALL_HINT = f"the HTML report needs jinja2: {how_to_install('report')}"
 WHICH_FEATURES, HOW_SURE = "Which features?", "How sure?"
 WHAT_IS_LOST, IS_SIGNIFICANT = "What is lost per query?", "Is it significant?"
 MAX_ROWS = 300  # of a feature table
+ALONE = "in the better direction, averaged over the orders of equal values"
 
 
 @dataclass(frozen=True)
