@@ -186,6 +186,7 @@ def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> 
     return {
         "n_features": first.n_features_in_,
         "ridge": first.ridge_,
+        "pair_weighting": first.pair_weighting,
         "metric": validation.metric,
         "profile": validation.profile.name,
         "chosen": chosen,
