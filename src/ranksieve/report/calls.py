@@ -20,6 +20,7 @@ from ranksieve.model.linear import LinearModel, as_linear_model
 from ranksieve.rankers.best_subset import evaluate_sizes
 from ranksieve.rankers.frontier import Frontier
 from ranksieve.rankers.measures import single_feature, too_short_to_count
+from ranksieve.report.card_page import card_page
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.fit_page import ModelTest, Support, build_content, content_of_model, write_report
 from ranksieve.report.frontier_page import frontier_page
@@ -65,6 +66,10 @@ def report_model(
 ) -> None:
     """Write the page of a model, such as a scorecard."""
     tested = None if test is None else evaluate_test(TEST_DATA, test, model)
+    if model.card is not None:
+        measured = {} if tested is None else {TEST_DATA: tested.evaluation}
+        _write(card_page(model, measured, title=title, data=test), path)
+        return
     write_report(content_of_model(model, title=title, test=tested), path)
 
 

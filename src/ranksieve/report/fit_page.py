@@ -19,7 +19,6 @@ from ranksieve.metrics.evaluate import short_lists
 from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
-from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
     ALONE,
     HOW_SURE,
@@ -540,11 +539,6 @@ class FitContent:
         """What the certificate proves."""
         return optimality(self.model["certificate"], self.model["parameters"])
 
-    @property
-    def card(self) -> str:
-        """The scorecard as text; empty if the model is not a scorecard."""
-        return card_text(model_from_dict(self.model)) if self.model.get("card") else ""
-
 
 def write_report(content: FitContent, path: str | os.PathLike[str]) -> None:
     """Write the page of a fit atomically."""
@@ -582,7 +576,7 @@ def build_content(ranker: Ranker, *, title: str = "Sparse ranker", **shown: Any)
 
 
 def content_of_model(model: LinearModel, **shown: Any) -> FitContent:
-    """Content of the page of a model without a ranker, such as a scorecard; ``shown`` as above."""
+    """Content of the page of a model without a ranker; ``shown`` as above."""
     return FitContent(model=model.to_dict(), **shown)
 
 
