@@ -76,11 +76,11 @@ def scorecard(
     card.save(output)
     unused = [name for name in linear.names if name not in card.names]
     if report is not None:
-        on = "" if source.valid is None else f" on {Path(source.valid).name} (held out; {by.description})"
-        evaluations = {
-            f"{Path(name).name}{on}": one for name, one in measured.items()
-        }  # fmt: skip
-        opt.write_text(card_page(card, evaluations, data=data, unused=unused), report)
+        where = (
+            "" if source.valid is None else f"Held-out queries: {Path(source.valid).name}; {by.description}."
+        )
+        evaluations = {Path(name).name: one for name, one in measured.items()}
+        opt.write_text(card_page(card, evaluations, where, data=data, unused=unused), report)
     means = {name: dict(evaluation.mean) for name, evaluation in measured.items()}
     content: dict[str, Any] = {"model": card.to_dict(), "card": rs.card_text(card, data), "held_out": means}
     content |= {"output": output, "report": report}

@@ -64,9 +64,11 @@ def waterfall(title: str, parts: Sequence[Part], total: Part, heads: tuple[str, 
     low, high = min(*ends, total.value), max(*ends, total.value)
     span = (high - low) or 1.0
 
+    digits = 0 if all(float(part.value).is_integer() for part in (*shown, total)) else 4
+
     def bar(part: Part, start: float, end: float, kind: str) -> Bar:
         left, right = sorted((start, end))
-        text = signed(part.value)
+        text = signed(part.value, digits)
         return Bar(part.name, text, 100 * (left - low) / span, 100 * (right - left) / span, kind, part.detail)
 
     steps = zip(shown, ends, ends[1:], strict=False)

@@ -22,12 +22,13 @@ from ranksieve.show.sentences import optimality
 
 @dataclass(frozen=True)
 class CardPage:
-    """Content of the template; ``data`` give the example, ``unused`` are features with 0 points."""
+    """Content of the template; ``measured`` says on what; ``data`` give the example, ``unused`` features have 0 points."""
 
     title: str
     model: LinearModel
     card: Card
     evaluations: Mapping[str, Evaluation]
+    measured: str = ""
     data: Dataset | None = None
     unused: Sequence[str] = ()
 
@@ -136,6 +137,7 @@ def _points(curve: Any) -> Iterator[Points]:
 def card_page(
     model: LinearModel,
     evaluations: Mapping[str, Evaluation] | None = None,
+    measured: str = "",
     *,
     title: str = "Scorecard",
     data: Dataset | None = None,
@@ -143,5 +145,5 @@ def card_page(
 ) -> str:
     """HTML page of a scorecard."""
     assert model.card is not None
-    content = CardPage(title, model, model.card, evaluations or {}, data, unused)
+    content = CardPage(title, model, model.card, evaluations or {}, measured, data, unused)
     return render_page("card.html.j2", {"figures": {}}, content=content, version=__version__)
