@@ -22,7 +22,10 @@ from ranksieve.show.sentences import optimality
 
 @dataclass(frozen=True)
 class CardPage:
-    """Content of the template; ``measured`` says on what; ``data`` give the example, ``unused`` features have 0 points."""
+    """Content of the template.
+
+    ``measured`` says on what; ``data`` give the example; ``unused`` features have 0 points.
+    """
 
     title: str
     model: LinearModel
