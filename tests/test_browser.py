@@ -301,7 +301,7 @@ def test_legend_hides_a_method_in_all_pictures(show):
     assert {c.get_attribute("aria-pressed") for c in chips.all()} == {"false"}
     shown = """id => document.getElementById(id).figure.data
         .filter(trace => trace.legendgroup === "sparseranker").length"""
-    for name in ("d2-ndcg_curves", "d2-sizes", "d2-map_against_sparsity"):
+    for name in ("d2-ndcg_curves", "d2-sizes", "d2-map_against_density"):
         assert page.evaluate(shown, name) == 0
     chip.press("Enter")
     assert chip.get_attribute("aria-pressed") == "true"

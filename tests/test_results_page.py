@@ -81,7 +81,7 @@ def test_names_are_escaped(page):
 def test_the_page_of_any_results_shows_no_studies(page, shop_results):
     data = data_of(page)
     for at, results in zip(("d1", "d2"), shop_results.data_sets.values(), strict=True):
-        assert [name for name in data["figures"] if name.startswith(at)] == [f"{at}-map_against_sparsity"]
+        assert [name for name in data["figures"] if name.startswith(at)] == [f"{at}-map_against_density"]
         assert data["explorers"][at] == []
         assert set(data["gains"][at]["methods"]) == set(results.methods) - {choose_baseline(results, None)}
     rest = without_scripts(page)
