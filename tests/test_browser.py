@@ -109,6 +109,7 @@ def show(tabs, pages):
         width, height = SIZES[size]
         tab.page.set_viewport_size({"width": width, "height": height})
         tab.page.emulate_media(color_scheme=scheme)
+        tab.page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
         return tab.page
 
     yield show_page
