@@ -109,7 +109,7 @@ def show(tabs, pages):
         width, height = SIZES[size]
         tab.page.set_viewport_size({"width": width, "height": height})
         tab.page.emulate_media(color_scheme=scheme)
-        tab.page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+        open_all(tab.page)
         return tab.page
 
     yield show_page
@@ -123,8 +123,13 @@ def assert_only_the_file(tab: Tab, path: Path) -> None:
     assert [url for url in tab.requests[1:] if not url.startswith(("data:", "blob:"))] == []
 
 
+def open_all(page):
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+
+
 def draw_all(page):
-    """Scroll every picture into view and wait until it is drawn."""
+    """Open what is folded, scroll every picture into view and wait until it is drawn."""
+    open_all(page)
     places = page.locator(".plot")
     for k in range(places.count()):
         places.nth(k).scroll_into_view_if_needed()

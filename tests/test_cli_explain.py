@@ -167,8 +167,8 @@ def test_everything_on_a_page(files, tmp_path):
     text = text_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     for part in ("Explanation of m.json", "Loss without each feature", "Worst-ranked queries", "saves"):
         assert part in text
-    assert "Query shoes rank document label score bm25_title clicks_7d" in text
-    assert text.index("Query shoes rank") < text.index("Query hats rank")
+    assert "rank document label score bm25_ title clicks_ 7d" in text  # may break after _
+    assert text.index("Query shoes") < text.index("Query hats")
     assert len((tmp_path / "page.html").read_bytes()) < 200_000
 
 

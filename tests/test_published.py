@@ -107,9 +107,7 @@ def test_published_facts():
 
 def test_terms_are_those_of_the_source():
     assert protocol_of("FenchelRank", "OHSUMED", "fenchelrank") == PaperProtocol("ndcg@10")
-    assert protocol_of("NonconvexRankSVM", "MQ2008", "fenchelrank") == PaperProtocol(
-        "map", "density"
-    )
+    assert protocol_of("NonconvexRankSVM", "MQ2008", "fenchelrank") == PaperProtocol("map", "density")
     assert protocol_of("FSMRank", "OHSUMED", "listnet") == PaperProtocol("map")  # from LETOR's site
     assert protocol_of("FenchelRank", "OHSUMED", "ranksvm") == PaperProtocol("map")
     assert protocol_of("FenchelRank", "MQ2008", "ranksvm") == PaperProtocol("ndcg@10")  # the paper's own run

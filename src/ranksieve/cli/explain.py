@@ -77,7 +77,6 @@ class ExplainOptions(opt.ScoringOptions):
     "ranksieve explain model.json test.txt --drop --costs costs.csv",
     "ranksieve explain model.json test.txt --worst 10",
     "ranksieve explain model.json test.txt --costs costs.csv --report page.html",
-    "ranksieve explain model.json test.txt --query 7 --doc D12 --above D31 --report page.html",
 )
 def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) -> None:
     """Explain rankings by the contributions of features.

@@ -83,13 +83,14 @@ def _answers(sizes: Sequence[Mapping[str, Any]], limits: Mapping[str, Any], metr
     n_proven = sum(size["relative_gap"] <= PROVEN_GAP for size in sizes)
     allowed = that_clause(limit_clauses(limits))
     ranks = f"Held-out {metric} {metric_text(best['mean'])} with {join_names(best['features'], 10)}."
-    proven = f"No other set of at most that many features{allowed} has a lower training objective."
+    best_of = f"No other set of at most that many features{allowed} has a lower training objective."
+    proven = best_of if n_proven else ""
     if n_proven < len(sizes):
         proven += f" The widest gap is {percent(widest['relative_gap'])}, at {widest['max_features']}."
     effort = "Regions of sets bounded by the search, until no bound was below the best set or time was up."
     return [
         Answer("Which size ranks best?", f"{len(best['features'])} features", ranks),
-        Answer("What is proven?", f"{n_proven} of {len(sizes)} sizes", proven),
+        Answer("Which sets are proven best?", f"{n_proven} of {len(sizes)} sizes", proven.strip()),
         Answer("How much work?", plural(sum(size["n_nodes"] for size in sizes), "region"), effort),
     ]
 
