@@ -176,9 +176,10 @@ def test_results_agree_with_themselves_and_are_short(show, folder):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_printed_page_hides_nothing(show, name):
-    page = show(name)
+    page = show(name, 718)  # A4 within margins of 1 cm
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") == 718
     assert page.locator("details:not([open])").count() == 0
     boxes = page.locator(".scroll").evaluate_all("all => all.map(box => getComputedStyle(box).overflow)")
     assert set(boxes) <= {"visible"}
