@@ -57,7 +57,7 @@ class PaperProtocol:
     select : str
         The metric for model selection on validation data, as in the paper.
     sparsity : str
-        "sparsity" counts all features, "varying_sparsity" those that vary within some query.
+        "sparsity" counts all features, "density" those that vary within some query.
     profile : Profile, optional
         Set if the paper does not use the conventions of LETOR's scripts: the profile closest to its own. The
         tables then show our value, but no difference.
@@ -69,7 +69,7 @@ class PaperProtocol:
 
     def __str__(self) -> str:
         parts = ["chosen by " + self.select.replace("ndcg", "NDCG").replace("map", "MAP")]
-        if self.sparsity == "varying_sparsity":
+        if self.sparsity == "density":
             parts.append("sparsity of varying features")
         if self.profile is not None:
             parts.append(f"closest conventions: {self.profile.name}")
@@ -84,7 +84,7 @@ PAPERS = {
     "FenchelRank": PaperProtocol(),
     "FSMRank": PaperProtocol(),
     "MinBatSRank": PaperProtocol(),
-    "NonconvexRankSVM": PaperProtocol("map", "varying_sparsity"),
+    "NonconvexRankSVM": PaperProtocol("map", "density"),
     "SparseCSListMLE": PaperProtocol(),
 }
 CLOSEST_PROFILES = {

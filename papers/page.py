@@ -18,7 +18,7 @@ from papers.studies import study_tables
 from ranksieve._types import FloatArray
 from ranksieve.experiment.tables import baselines_by_data_set
 from ranksieve.report.fit_page import Curves, largest_weights, path_explorer
-from ranksieve.report.page import Column, Styles
+from ranksieve.report.page import ALONE, Column, Styles
 from ranksieve.report.results_page import (
     METRIC,
     DataSetContent,
@@ -39,7 +39,12 @@ STABILITY = Column(
     "Share of the points on the certified paths of all folds that use the feature: larger if it enters "
     "early and stays.",
 )
-STRENGTH = Column("strength", "alone, NDCG@10", metric_text, "Test NDCG@10 of ranking by this feature alone.")
+STRENGTH = Column(
+    "strength",
+    "alone, test NDCG@10",
+    metric_text,
+    f"NDCG@10 of ranking the test data by the feature alone, {ALONE}; profile of the bench, mean over folds.",
+)
 
 
 def write_page(results: Reproduction, path: str | os.PathLike[str], baseline: str | None = None) -> None:

@@ -30,7 +30,7 @@ from ranksieve.report.page import (
     method_line,
     pack,
 )
-from ranksieve.report.results_page import MAP_CAPTION, MAP_TITLE, Picture, linear_coefs, map_against_sparsity
+from ranksieve.report.results_page import MAP_CAPTION, MAP_TITLE, Picture, linear_coefs, map_against_density
 from ranksieve.show.formats import metric_title
 
 Source = TypeVar("Source")
@@ -53,7 +53,9 @@ def render_pictures(drawings: Mapping[str, Drawing[Any]], source: Any, styles: S
     for name, drawing in drawings.items():
         figure = drawing.draw(source, styles)
         if figure is not None:
-            legend = [*styles.items(), *drawing.extra_styles.items()] if drawing.legend else []
+            drawn = {trace.get("legendgroup") for trace in figure["data"]}
+            entries = [*styles.items(), *drawing.extra_styles.items()] if drawing.legend else []
+            legend = [(key, style) for key, style in entries if key in drawn]
             pictures.append(Picture(name, drawing.title, drawing.caption, figure, legend))
     return pictures
 
@@ -195,15 +197,15 @@ def mean_with_at_most(folds: Sequence[tuple[Sequence[int], Sequence[float]]]) ->
 
 
 def removed_features(results: Reproduction, styles: Styles) -> Figure | None:
-    """1 − sparsity of each method, one polygon per data set."""
+    """1 − density of each method, one polygon per data set; None for fewer than three methods."""
     sparsities = {
-        name: {m: r.to_row()["sparsity"] for m, r in data.results.items()}
+        name: {m: r.to_row()["density"] for m, r in data.results.items()}
         for name, data in results.data_sets.items()
     }
     methods = [
         m for m in styles if any(not np.isnan(by_name.get(m, np.nan)) for by_name in sparsities.values())
     ]
-    if not methods:
+    if len(methods) < 3:
         return None
     corners = [*methods, methods[0]]
     polygons = [
@@ -401,7 +403,7 @@ PICTURES: dict[str, Drawing[PaperResults]] = {
         sizes,
         extra_styles=SIZE_STYLES,
     ),
-    "map_against_sparsity": Drawing(MAP_TITLE, MAP_CAPTION, map_against_sparsity),
+    "map_against_density": Drawing(MAP_TITLE, MAP_CAPTION, map_against_density),
     "selected_features": Drawing(
         "Features selected in each fold",
         "One row for each fold of each method, the first fold on top. A cell is coloured if the model uses "
@@ -448,8 +450,8 @@ PICTURES: dict[str, Drawing[PaperResults]] = {
 OVERVIEWS: dict[str, Drawing[Reproduction]] = {
     "removed_features": Drawing(
         "Removed features",
-        "Share of features that each method does not use (1 − sparsity), mean over folds. Further out means "
-        "fewer features.",
+        "Share of the varying features that each method does not use (1 − density), mean over folds. Further "
+        "out means fewer features.",
         removed_features,
         legend=False,
     ),

@@ -37,7 +37,9 @@ these data, [compared under the same conditions](experiments.md#like-with-like).
 `python -m papers report results -o report.html`.
 
 The rows of SparseRanker were measured at commit `3edc26a`; its model selection has changed since then. At
-`e8bcb91`, its NDCG@10 is 0.4555 ± 0.0053 on OHSUMED and 0.2310 ± 0.0011 on MQ2008.
+`e8bcb91`, its NDCG@10 is 0.4555 ± 0.0053 on OHSUMED and 0.2310 ± 0.0011 on MQ2008. Those of BestSubset were
+measured with its former defaults, ten times the ridge and `pair_weighting="pairs"`, and significance marks
+with one-sided tests.
 
 ## Summary
 

@@ -103,6 +103,19 @@ def test_a_bound_is_never_above_the_true_optimum(seed, k, ridge, constraint, nod
     assert proven == pytest.approx(result.bound, rel=1e-9)
 
 
+@pytest.mark.parametrize("family", ["forward", "subset"])
+def test_fit_and_subset_solve_the_same_problem(family):
+    data = rs.make_ranking(n_queries=30, n_features=10, n_informative=4, random_state=2)
+    fitted = rs.SparseRanker(3, families=[family], cv=3, profile="standard", tol=1e-10).fit(data)
+    names, fit = fitted.to_model().names, fitted.to_model().certificate
+    best = rs.BestSubset(len(names), must_have=list(names)).fit(data).to_model()
+    assert best.names == names
+    assert [t.weight for t in best.terms] == pytest.approx([t.weight for t in fitted.to_model().terms])
+    assert best.certificate["objective"] == pytest.approx(fit["objective"], rel=1e-9)
+    assert best.certificate["ridge"] == pytest.approx(fit["ridge"], rel=1e-12)
+    assert best.parameters["pair_weighting"] == fitted.pair_weighting
+
+
 def test_bounds_with_and_without_each_feature():
     data = random_dataset(5, n_queries=6, n_features=7)
     search = search_for(data)

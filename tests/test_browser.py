@@ -138,6 +138,7 @@ def show(tabs, pages):
         width, height = SIZES[size]
         tab.page.set_viewport_size({"width": width, "height": height})
         tab.page.emulate_media(color_scheme=scheme)
+        open_all(tab.page)
         return tab.page
 
     yield show_page
@@ -151,8 +152,13 @@ def assert_only_the_file(tab: Tab, path: Path) -> None:
     assert [url for url in tab.requests[1:] if not url.startswith(("data:", "blob:"))] == []
 
 
+def open_all(page):
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+
+
 def draw_all(page):
-    """Scroll every picture into view and wait until it is drawn."""
+    """Open what is folded, scroll every picture into view and wait until it is drawn."""
+    open_all(page)
     places = page.locator(".plot")
     for k in range(places.count()):
         places.nth(k).scroll_into_view_if_needed()
@@ -330,7 +336,7 @@ def test_legend_hides_a_method_in_all_pictures(show):
     assert {c.get_attribute("aria-pressed") for c in chips.all()} == {"false"}
     shown = """id => document.getElementById(id).figure.data
         .filter(trace => trace.legendgroup === "sparseranker").length"""
-    for name in ("d2-ndcg_curves", "d2-sizes", "d2-map_against_sparsity"):
+    for name in ("d2-ndcg_curves", "d2-sizes", "d2-map_against_density"):
         assert page.evaluate(shown, name) == 0
     chip.press("Enter")
     assert chip.get_attribute("aria-pressed") == "true"

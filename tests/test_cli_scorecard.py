@@ -14,6 +14,7 @@ from ranksieve.cli.scorecard import read_units
 from ranksieve.model.linear import Term
 from ranksieve.show.sentences import optimality
 from tests.test_cli import process, put, refused, run
+from tests.test_report import text_of
 
 DATA = rs.make_ranking(n_queries=40, n_features=8, n_informative=4, docs_per_query=12, random_state=2)
 TRAIN, VALID = DATA.select_queries(range(28)), DATA.select_queries(range(28, 40))
@@ -83,8 +84,8 @@ def test_json():
 def test_the_page(home):
     run_scorecard("--valid", "vali.txt", "--report", "card.html")
     page = (home / "card.html").read_text(encoding="utf-8")
-    assert "<h2>Scorecard</h2>" in page
-    assert "scorecard on vali.txt" in page
+    assert "<h1>Scorecard</h1>" in page
+    assert "Held-out queries: vali.txt; NDCG@10" in text_of(page)
 
 
 def test_a_card_can_be_used_like_any_model(home):

@@ -152,11 +152,14 @@ def test_texts():
 
 def test_names_are_escaped_on_the_page():
     content = {
-        "n_features": 7, "ridge": 0.1, "metric": "ndcg@10", "profile": "standard", "chosen": "",
-        "priced": False, "fingerprint": "abc", "sizes": [subset_size()], "limits": {"must_not": ["x<y"]},
+        "n_features": 7, "ridge": 0.1, "pair_weighting": "sqrt", "metric": "ndcg@10", "profile": "standard",
+        "chosen": "", "priced": False, "fingerprint": "abc", "sizes": [subset_size()],
+        "limits": {"must_not": ["x<y"]},
     }  # fmt: skip
     page = subset_page(content)
-    assert "For these sizes, no other set that excludes x&lt;y has a lower training objective." in page
+    assert "No other set of at most that many features" not in page  # none is proven
+    proven = subset_page({**content, "sizes": [subset_size(relative_gap=0.0)]})
+    assert "No other set of at most that many features that excludes x&lt;y has a lower" in proven
     assert "no other set of at most 2 of the 7 features that excludes x&lt;y lowers the training" in page
     assert "a&lt;b" in page
     assert "a<b, c" not in page

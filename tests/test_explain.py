@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ranksieve as rs
-from ranksieve.data.describe import Names, document_name, find_document, query_rows
+from ranksieve.data.describe import Names, document_name, find_document, query_rows, show_texts
 from ranksieve.explain import IMPORTANCE_RIDGE_SHARE
 from ranksieve.metrics import PROFILES
 from ranksieve.metrics.significance import holm, paired_t, randomisation
@@ -179,6 +179,30 @@ def test_texts_of_queries_and_documents():
     single = rs.Dataset([[1.0], [2.0]], [0, 1], [1, 2], texts={"query": ["x", "y"], "title": ["X", "Y"]})
     assert Names(single).query_text(1) == "y"
     assert Names(single).document_text(1) == "Y"
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (["country", "movie_title"], "movie_title 0"),
+        (["TITLE", "headline", "brand"], "TITLE 0 · headline 0"),
+        (["subtitled", "brand"], ""),
+        (["brand"], "brand 0"),
+    ],
+)
+def test_of_several_texts_only_those_named_like_a_title_are_shown(columns, shown):
+    texts = {name: [f"{name} 0", f"{name} 1"] for name in columns}
+    data = rs.Dataset([[2.0], [1.0]], [0, 1], [7, 7], texts=texts)
+    assert Names(data).document_text(0) == shown
+
+
+def test_named_texts_are_shown_and_those_of_queries_stay():
+    texts = {"query": ["red"] * 2, "title": ["A", "B"], "brand": ["x", ""], "country": ["1", "2"]}
+    data = show_texts(rs.Dataset([[2.0], [1.0]], [0, 1], [7, 7], texts=texts), ["brand", "country"])
+    assert [Names(data).document_text(row) for row in (0, 1)] == ["x · 1", "2"]
+    assert Names(data).query_text(0) == "red"
+    with refused_parameter("text", "colour"):
+        show_texts(data, ["colour"])
 
 
 # ---------------------------------------------------------------- worst queries

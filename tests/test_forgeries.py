@@ -663,7 +663,7 @@ def test_a_ridge_is_printed_with_the_default_one():
     assert "(the default)" in text_of_verdict("set", "subset")
     text = text_of_verdict("scorecard", "scorecard")
     assert (
-        "weights of f2, f5, f7 (ridge 0.05528 (the default is 0.006702) on weights normalised by z)" in text
+        "weights of f2, f5, f7 (ridge 0.005575 (the default is 0.006756) on weights normalised by z)" in text
     )
 
 
@@ -767,7 +767,7 @@ def test_the_checker_of_the_documentation_refuses_the_wrong_set_and_a_changed_fi
         (("terms", 0, "weight"), 7.0),
         (("terms", 0, "name"), "f99"),
         (("parameters", "must_not"), ["f*"]),
-        (("parameters", "pair_weighting"), "sqrt"),
+        (("parameters", "pair_weighting"), "pairs"),
         (("parameters", "pair_weighting"), "lists"),
         (("normalisation",), {"kind": "query_z"}),
         (("data", "query_weight"), "0" * 16),

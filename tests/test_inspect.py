@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from papers.studies.any_data import single_features
 
 import ranksieve as rs
 from ranksieve import inspection
 from ranksieve.data.dataset import Dataset
+from ranksieve.report.calls import feature_strength
 from ranksieve.report.inspect_page import remarks
 from tests.conftest import random_dataset
 from tests.refusals import refused_parameter
@@ -38,6 +41,20 @@ def faulty():
     X[0, 8] = np.inf
     names = ["a", "b", "not_a", "answer", "length", "budget", HOSTILE, "never", "odd"]
     return Dataset(X, data.y, data.qid, names, texts={"title": ["t"] * data.n_docs})
+
+
+def test_a_feature_alone_has_one_value_everywhere():
+    data = rs.make_ranking(n_queries=30, n_features=6, n_informative=3, random_state=1)
+    X = np.round(data.X, 1) * [1, 1, 1, -1, 1, 1]  # equal values, and one that is better downwards
+    data = Dataset(X, data.y, data.qid, profile="letor")
+    inspected = [one.metric for one in rs.inspect_features(data, profile="letor").features]
+    ranker = rs.SparseRanker(3, n_alphas=8, cv=2, profile="letor").fit(data)
+    assert feature_strength(ranker, data).strength == pytest.approx(inspected)
+    fold = SimpleNamespace(test=data)
+    assert single_features(fold, "letor")["alone"] == pytest.approx(inspected)
+    evaluated = rs.evaluate(-X[:, 3], data, "ndcg@10", "letor", ties="mean").mean["ndcg@10"]
+    assert inspected[3] == pytest.approx(evaluated)
+    assert rs.evaluate(-X[:, 3], data, "ndcg@10", "letor", ties="order").mean["ndcg@10"] != evaluated
 
 
 def within(x, qid):

@@ -22,7 +22,7 @@ from papers.pictures import (
 from ranksieve.experiment.results import Results
 from ranksieve.rankers.frontier import pareto_front
 from ranksieve.report.page import MORE_COLOURS, PALETTE, compact, faint, make_styles, pack
-from ranksieve.report.results_page import map_against_sparsity
+from ranksieve.report.results_page import map_against_density
 from tests.figures import assert_drawable
 from tests.test_report import numbers_of
 from tests.tiers import examples
@@ -83,7 +83,7 @@ def test_the_other_pictures_need_no_studies(shop, styles):
 
 
 def test_the_package_draws_any_results(shop, styles):
-    figure = compact(map_against_sparsity(replace(shop, studies=()), styles))
+    figure = compact(map_against_density(replace(shop, studies=()), styles))
     assert_drawable(figure)
     groups = {trace["legendgroup"] for trace in figure["data"] if "legendgroup" in trace}
     assert groups <= set(styles)
@@ -162,8 +162,8 @@ def test_pareto_front_is_what_nothing_dominates(given_points):
     assert [tuple(p.values()) for p in front] == sorted({p for p in given_points if not dominated(p)})
 
 
-def test_map_against_sparsity_leaves_out_what_has_no_weights(shop, styles):
-    figure = draw("map_against_sparsity", shop, styles)
+def test_map_against_density_leaves_out_what_has_no_weights(shop, styles):
+    figure = draw("map_against_density", shop, styles)
     marks = lines_of(figure)
     assert set(marks) == set(LINEAR)
     for name in LINEAR:
@@ -217,7 +217,7 @@ def test_no_radar_of_methods_without_weights(shop_results, styles, shop):
     only = replace(shop, methods={"rankboost": shop.methods["rankboost"]})
     results = Results(shop_results.folder, {"shop": only})
     assert OVERVIEWS["removed_features"].draw(results, styles) is None
-    assert draw("map_against_sparsity", only, styles) is None
+    assert draw("map_against_density", only, styles) is None
     assert draw("selected_features", only, styles) is None
 
 

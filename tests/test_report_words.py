@@ -64,7 +64,6 @@ def test_difference_agrees_with_scipy():
     interval = test.confidence_interval(0.95)
     assert (result.low, result.high) == pytest.approx((interval.low, interval.high))
     assert result.p_t == pytest.approx(test.pvalue)
-    assert result.p_t_greater == pytest.approx(stats.ttest_rel(ours, theirs, alternative="greater").pvalue)
     assert (result.wins, result.ties, result.losses) == (
         np.sum(ours > theirs), 4, np.sum(ours < theirs),
     )  # fmt: skip

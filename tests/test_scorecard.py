@@ -19,12 +19,13 @@ from ranksieve.model.linear import Card, LinearModel, Term, exact_weight, load_m
 from ranksieve.model.score_functions import ForeignModel
 from ranksieve.objective import make_objective
 from ranksieve.prepare import MissingPolicy, Normalisation, Preparation
-from ranksieve.report import content_of_model
-from ranksieve.report.fit_page import render
+from ranksieve.report.card_page import card_page
+from ranksieve.show.formats import signed
 from ranksieve.show.sentences import optimality
 from tests.conftest import random_dataset
 from tests.pairs import explicit_pairs, sqrt_weights
 from tests.refusals import refused_as, refused_data
+from tests.test_report import text_of
 
 DATA = rs.make_ranking(n_queries=30, n_features=6, n_informative=5, docs_per_query=12, random_state=7)
 CONSTANT = DATA.replace_features(np.ones((DATA.n_docs, 6)))
@@ -426,13 +427,11 @@ def test_text_of_the_certificate():
 
 def test_the_page_of_a_card_shows_it():
     evaluation = rs.evaluate(CARD.predict(DATA), DATA, ["ndcg@10"], "standard")
-    page = render(content_of_model(CARD, title="Our card", evaluations={"training data": evaluation}))
-    assert "<h2>Scorecard</h2>" in page
+    page = text_of(card_page(CARD, {"training data": evaluation}, title="Our card"))
     for name, points in CARD.card.points.items():
-        assert any(line.split()[:1] == [name] and str(abs(points)) in line for line in page.splitlines())
+        assert f" {name} per {CARD.card.units[name]:g} {signed(points, 0)} " in page
     assert "above that of the best real-valued weights for these features." in page
     assert f"{evaluation.mean['ndcg@10']:.4f}" in page
-    assert "<h2>Scorecard</h2>" not in render(content_of_model(MODEL, title="No card"))
 
 
 # --- Refusals --------------------------------------------------------------------------------------------

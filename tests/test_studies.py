@@ -362,7 +362,7 @@ def test_penalties_are_compared_as_map_chooses(synthetic_folds, tmp_path):
     for name, outcome in outcomes.items():
         expected = toy.result_for(name, "map")
         assert means(outcome)["map"] == pytest.approx(expected.mean("map"))
-        assert means(outcome)["sparsity"] == pytest.approx(expected.to_row()["varying_sparsity"])
+        assert means(outcome)["sparsity"] == pytest.approx(expected.to_row()["density"])
     table = penalties.map_table(replace(toy, name="MQ2008"))
     verdicts = column(table, "compared with the best")
     best = max(outcomes, key=lambda name: means(outcomes[name])["map"])

@@ -11,7 +11,7 @@ from ranksieve.experiment.tables import method_title, metric_heading
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL, paired_t
 
 BOTH = ("OHSUMED", "MQ2008")
-FORMATS = {"sparsity": "{:.3f}", "varying_sparsity": "{:.3f}", "fit_seconds": "{:.3g} s"}
+FORMATS = {"sparsity": "{:.3f}", "density": "{:.3f}", "fit_seconds": "{:.3g} s"}
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,8 @@ CONVERGED, MAX_ITER = 1e-6, 3000
 def single_features(fold: Fold, profile: str) -> dict[str, Any]:
     """Test NDCG@10 of each feature alone, and of random weights w ≥ 0, Σw = 1 (FenchelRank, Fig. 1)."""
     test = fold.test
-    evaluator = Evaluator(test, profile)
-    alone = [
-        float(evaluator.evaluate_many(column[:, None], METRIC).mean()) for column in dense_columns(test.X)
-    ]
+    evaluator, equal = Evaluator(test, profile), Evaluator(test, profile, ties="mean")
+    alone = [equal.alone(column, METRIC)[0] for column in dense_columns(test.X)]
     weights = np.random.default_rng(0).dirichlet(np.ones(test.n_features), N_RANDOM)
     scores = linear_scores_of_models(test.X, weights)
     random = evaluator.evaluate_many(scores, METRIC).mean(axis=1)

@@ -73,9 +73,7 @@ def map_outcomes(results: PaperResults) -> dict[str, list[dict[str, Any]]]:
     """Sparsity and test values, for each fold, of the models of each method that are selected by MAP."""
     selected = {name: results.result_for(name, SELECT) for name in METHODS}
     return {
-        name: [
-            {"sparsity": fold.mean("varying_sparsity"), "test": fold.test.per_query} for fold in result.folds
-        ]
+        name: [{"sparsity": fold.mean("density"), "test": fold.test.per_query} for fold in result.folds]
         for name, result in selected.items()
         if result is not None
     }

@@ -39,9 +39,9 @@ class FeatureStatistics(ShortRepr):
     ``missing`` and ``zeros`` are shares of all rows. Quantiles are of the finite values, None if there are
     none. ``deviation`` is the standard deviation within queries. ``metric`` is the metric of ranking by this
     feature alone, in the better of both directions (``direction`` 1: higher values first, −1: lower values
-    first), with missing values replaced by the mean; both are 0 if the feature is constant within queries or
-    the metric is not defined. ``histogram`` counts values from the 1 % to the 99 % quantile; values beyond
-    are in the outermost bins.
+    first), averaged over the orders of equal values, with missing values replaced by the mean; both are 0 if
+    the feature is constant within queries or the metric is not defined. ``histogram`` counts values from the
+    1 % to the 99 % quantile; values beyond are in the outermost bins.
     """
 
     name: str
@@ -111,7 +111,8 @@ class Inspection(Shown):
         heads = ["feature", title, "min", "median", "max", "deviation", "missing", "zeros"]
         return [
             Table(heads, rows),
-            f"{title}: ranking by the feature alone, in the better direction; {self.profile} profile"
+            f"{title}: ranking by the feature alone, in the better direction, averaged over the orders of "
+            f"equal values; {self.profile} profile"
             f"{values}. Deviation: within queries.{more}",
         ]
 
@@ -163,7 +164,7 @@ def inspect_features(
         reason = "distributed data cannot be inspected; read a part of the data into memory"
         raise DataError(None, None, reason)
     parse(metric)
-    evaluator = Evaluator(data, profile)
+    evaluator = Evaluator(data, profile, ties="mean")  # values of one feature are often equal
     shuffled = np.random.default_rng(0).permutation(data.n_docs).astype(np.float64)
     chance, ideal = _means(np.stack([shuffled, data.y], axis=1), evaluator, metric) or (None, None)
     features = tuple(
@@ -198,7 +199,7 @@ def _statistics(
     present = column[~(missing | infinite)]
     filled = _make_finite(column, present)
     varies = _varies_within(filled, queries)
-    value, direction = _single_feature_metric(filled, evaluator, metric) if varies else (0.0, 0)
+    value, direction = _alone(filled, evaluator, metric) if varies else (0.0, 0)
     least, low, lower, median, upper, high, greatest = (
         np.quantile(present, QUANTILES).tolist() if len(present) else [None] * len(QUANTILES)
     )
@@ -245,12 +246,12 @@ def _varies_within(column: FloatArray, queries: Queries) -> bool:
     return bool(np.any(np.maximum.reduceat(grouped, starts) > np.minimum.reduceat(grouped, starts)))
 
 
-def _single_feature_metric(column: FloatArray, evaluator: Evaluator, metric: str) -> tuple[float, int]:
-    """Metric of ranking by a column in the better direction, and the direction."""
-    up, down = _means(np.stack([column, -column], axis=1), evaluator, metric) or (None, None)
-    if up is None or down is None:
+def _alone(column: FloatArray, evaluator: Evaluator, metric: str) -> tuple[float, int]:
+    """As :meth:`Evaluator.alone`; (0, 0) if the metric is not defined for the labels."""
+    try:
+        return evaluator.alone(column, metric)
+    except ValueError:
         return 0.0, 0
-    return (up, 1) if up >= down else (down, -1)
 
 
 def _means(scores: FloatArray, evaluator: Evaluator, metric: str) -> list[float] | None:

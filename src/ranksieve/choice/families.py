@@ -209,10 +209,10 @@ class FamilyTask:
 class ForwardSearches:
     """Forward selection on all data and, with less effort, without each fold of the first split."""
 
-    def __init__(self, task: FamilyTask, ridge: float | None = None) -> None:
+    def __init__(self, task: FamilyTask) -> None:
         self._folds = task.folds
         self._new, self._tol = partial(ForwardSearch, usable=task.budget.usable), task.tol
-        whole = self._new(task.objective, tol=task.tol, ridge=ridge)
+        whole = self._new(task.objective, tol=task.tol)
         self._searches: dict[int | None, ForwardSearch] = {None: whole}
 
     def __getitem__(self, fold: int | None) -> ForwardSearch:
@@ -388,10 +388,9 @@ def subset_family(task: FamilyTask, path: Family | None = None, label: str = "su
         report(size, end)
     if not best:
         return None
-    searches = ForwardSearches(task, search.ridge)
 
     def select(fold: int) -> list[Result]:
-        return searches[fold].path(end, task.budget)
+        return task.forward[fold].path(end, task.budget)
 
     fits = [replace(one.fit, gap=one.fit.objective - one.bound) for one in best]
     family = family_by_size(label, task, fits, search.ridge, most, window, select)

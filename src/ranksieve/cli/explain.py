@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import print_all, print_text
+from ranksieve.data.describe import show_texts
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ class ExplainOptions(opt.ScoringOptions):
         None
     )
     above: Annotated[opt.Text, opt.value("Subject", "B", "Document to compare A with.")] = None
+    text: Annotated[
+        list[str] | None,
+        opt.value("Columns", "A,B*", "Text columns to show with documents.", "named like a title"),
+    ] = None
     drop: Annotated[bool, opt.flag("Subject", "--drop", "Loss of the metric without each feature.")] = False
     worst: Annotated[int | None, opt.value("Subject", "N", "The N worst-ranked queries, and why.", min=1)] = (
         None
@@ -53,8 +59,8 @@ class ExplainOptions(opt.ScoringOptions):
             )
         if (self.doc is None) != (self.above is None):
             raise ParameterError("doc", self.doc, "must be used together with `above`")
-        if self.doc is not None and (not queries or self.report is not None):
-            raise ParameterError("doc", self.doc, "needs `query` and cannot be combined with `report`")
+        if self.doc is not None and len(queries) != 1:
+            raise ParameterError("doc", self.doc, "needs one `query`")
         for name in ("metric", "profile", "ties"):
             if getattr(self, name) and not (self.drop or self.worst is not None or self.report is not None):
                 raise ParameterError(
@@ -82,6 +88,8 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
     options.check()
     opt.check_files([model, data, options.costs, *options.files], report=options.report)
     documents, models = options.with_models(data, [model])
+    if options.text:
+        show_texts(documents, opt.comma_separated(",".join(options.text)))
     scorer: Any = models[model]
     if options.query and options.report is None:
         _explain_query(scorer, documents, options.query[0], options)
@@ -144,8 +152,10 @@ def _page(
     shown = options.query or [one.query for one in worst[:EXPLAINED_ON_PAGE]]
     explained = [rs.explain_query(model, data, query) for query in shown]
     measured = f"Over {data.n_queries} queries; {by.description}."
-    title = f"Explanation of {name}"
-    return explain_page(ExplainPage(title, model, measured, drops, worst, explained, data))
+    title, pair = f"Explanation of {Path(name).name}", None
+    if options.doc is not None:
+        pair = rs.explain_pair(model, data, options.doc, options.above, shown[0])  # type: ignore[arg-type]
+    return explain_page(ExplainPage(title, model, measured, drops, worst, explained, data, pair))
 
 
 def _show_worst(lowest: Sequence[WorstQuery], data: rs.Dataset, by: opt.Measures) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
@@ -50,7 +51,7 @@ def scorecard(
     "evaluate", "explain" and "export".
     """
     from ranksieve.data.dataset import fingerprint
-    from ranksieve.report import content_of_model, write_report
+    from ranksieve.report.card_page import card_page
     from ranksieve.show.sentences import optimality
 
     for name, value in (("metric", metric), ("profile", profile), ("ties", ties)):
@@ -73,9 +74,13 @@ def scorecard(
         held_out = {f"held-out {name} ({by.profile.title})": mean for name, mean in card_means}
         card = replace(card, metrics=held_out, data={**card.data, "valid": fingerprint(queries)})
     card.save(output)
+    unused = [name for name in linear.names if name not in card.names]
     if report is not None:
-        evaluations = {f"{name} on {source.valid}": evaluation for name, evaluation in measured.items()}
-        write_report(content_of_model(card, title="Scorecard", evaluations=evaluations), report)
+        where = (
+            "" if source.valid is None else f"Held-out queries: {Path(source.valid).name}; {by.description}."
+        )
+        evaluations = {Path(name).name: one for name, one in measured.items()}
+        opt.write_text(card_page(card, evaluations, where, data=data, unused=unused), report)
     means = {name: dict(evaluation.mean) for name, evaluation in measured.items()}
     content: dict[str, Any] = {"model": card.to_dict(), "card": rs.card_text(card, data), "held_out": means}
     content |= {"output": output, "report": report}
@@ -83,7 +88,7 @@ def scorecard(
     def show() -> None:
         print_text(content["card"])
         print_text(optimality(card.certificate, card.parameters))
-        if unused := [name for name in linear.names if name not in card.names]:
+        if unused:
             print_text(f"Features with 0 points, which are not on the card: {', '.join(unused)}.")
         if measured:
             _show(measured)

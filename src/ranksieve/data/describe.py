@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +21,9 @@ from ranksieve.data.queries import Queries
 from ranksieve.errors import ParameterError
 
 MAX_SUGGESTIONS = 3
+TITLE_WORDS = {"title", "name", "headline", "heading", "subject"}
+QUERY_WORDS = {"query", "search", "keywords", "question"}
+TITLE = "title"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +31,8 @@ class Names:
     """Names and texts of the documents and queries of a data set.
 
     A text column is about queries (such as the search terms) if its text is the same for all documents of
-    each query, else about documents (such as titles).
+    each query, else about documents (such as titles). Shown are the columns that are named like a title, or
+    like a query ("movie_title", "search terms"); without any, the only column; of several others, none.
     """
 
     data: Dataset
@@ -38,22 +43,26 @@ class Names:
 
     def document_text(self, row: int) -> str:
         """Texts of a document; may be empty."""
-        columns = [name for name in self.data.texts if name not in self._query_columns]
-        return self._join(columns, row)
+        return self._join(self._title_columns, row)
+
+    @cached_property
+    def _title_columns(self) -> list[str]:
+        return _named([name for name in self.data.texts if name not in self.query_columns], TITLE_WORDS)
 
     def query_text(self, index: int) -> str:
         """Texts of a query, by its index in order of first appearance; may be empty."""
-        return self._join(self._query_columns, int(self.data.queries.rows_of(index)[0]))
+        return self._join(_named(self.query_columns, QUERY_WORDS), int(self.data.queries.rows_of(index)[0]))
 
     @property
     def query_texts(self) -> dict[Any, str]:
         """Texts of all queries by query id; empty without such texts."""
-        if not self._query_columns:
+        if not _named(self.query_columns, QUERY_WORDS):
             return {}
         return {query: self.query_text(k) for k, query in enumerate(self.data.queries.ids.tolist())}
 
     @cached_property
-    def _query_columns(self) -> tuple[str, ...]:
+    def query_columns(self) -> tuple[str, ...]:
+        """The text columns that are about queries."""
         grouped = [self.data.queries.rows_of(q) for q in range(self.data.n_queries)]
         if all(len(rows) == 1 for rows in grouped):  # the texts cannot decide; use the column name
             return tuple(name for name in self.data.texts if "query" in name.lower())
@@ -65,6 +74,27 @@ class Names:
 
     def _join(self, columns: Any, row: int) -> str:
         return " · ".join(filter(None, (str(self.data.texts[name][row] or "").strip() for name in columns)))
+
+
+def _named(columns: Sequence[str], words: set[str]) -> list[str]:
+    """The columns whose names have one of the words; without any, the only column; else none."""
+    chosen = [name for name in columns if words & set(re.split(r"[\W\d_]+", name.lower()))]
+    return chosen or (list(columns) if len(columns) == 1 else [])
+
+
+def show_texts(data: Dataset, columns: Sequence[str]) -> Dataset:
+    """Show these text columns, joined, with each document; the data set is changed and returned."""
+    for name in columns:
+        if name not in data.texts:
+            known = (
+                f"the data have {', '.join(data.texts)}" if data.texts else "the data have no text columns"
+            )
+            raise ParameterError("text", name, f"is not a text column; {known}")
+    rows = zip(*(data.texts[name] for name in columns), strict=True)
+    title = [" · ".join(filter(None, (str(text or "").strip() for text in row))) for row in rows]
+    kept = {name: data.texts[name] for name in Names(data).query_columns if name not in columns}
+    data.texts = {**kept, TITLE: title}
+    return data
 
 
 def document_name(data: Dataset, row: int) -> Any:

@@ -26,7 +26,7 @@ from ranksieve.show.upwards import report_function
 
 STUDIES_FOLDER = "studies"  # in the folder of a data set, next to the folders of its methods
 TABLE_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map")
-SPARSITY_MEASURES = ("sparsity", "varying_sparsity", "n_selected")
+SPARSITY_MEASURES = ("sparsity", "density", "n_selected")
 
 
 def best_on_valid(fits: Sequence[Entry], select: str, seed: int | None) -> Entry:
@@ -56,12 +56,12 @@ class SeedResult:
 
     @property
     def sparsity(self) -> float:
-        """Nonzero weights / features; NaN for a nonlinear ranker."""
+        """As the papers measure it: nonzero weights / all features; NaN for a nonlinear ranker."""
         return _nonzero_share(self.coef)
 
     @property
-    def varying_sparsity(self) -> float:
-        """Nonzero weights / features, without the features that are constant within every query."""
+    def density(self) -> float:
+        """Features in use / features that vary within some query: no other can be of use; NaN as above."""
         return _nonzero_share(self.coef[self.varying])
 
     def to_row(self) -> dict[str, float]:

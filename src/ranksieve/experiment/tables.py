@@ -88,12 +88,12 @@ TableBuilder = Callable[[DataSetResults, str], ResultTable]
 """Builds a table from the results on a data set and the name of the baseline."""
 SHOWN_TABLES = ("accuracy", "significance", "times")
 DEFAULT_BASELINE = "ranksvm"
-SPARSITIES = {"sparsity": "sparsity", "varying_sparsity": "of varying"}
+DENSITY = "density"
 MARKS_NOTE = (
     "Means over folds, {profile} profile; the best value of a column is bold. Better than {baseline} at "
-    "5 %, over the test queries of all folds: * by the paired one-sided t-test, † by the randomisation test, "
-    "‡ by both after Holm's correction over the methods. Sparsity: nonzero weights / features; of varying: "
-    "without the features that are constant within every query."
+    "5 %, over the test queries of all folds: * by the paired two-sided t-test, † by the randomisation test, "
+    "‡ by both after Holm's correction over the methods. Density: features in use / features that vary "
+    "within some query."
 )
 SEEDS_NOTE = (
     " ± is the standard deviation over {n_seeds} seeds of a randomised method, each with its own fits and "
@@ -160,10 +160,10 @@ def unfinished_messages(results: Results) -> list[str]:
 
 
 def accuracy_table(results: DataSetResults, baseline: str) -> ResultTable:
-    """Build the table of metrics and sparsity of each method, the best in bold, with significance marks."""
+    """Build the table of metrics and density of each method, the best in bold, with significance marks."""
     rows = {name: result.to_row() for name, result in results.results.items()}
     best = {metric: max(row[metric] for row in rows.values()) for metric in TABLE_METRICS}
-    best |= {name: np.nanmin([row[name] for row in rows.values()] + [np.inf]) for name in SPARSITIES}
+    best[DENSITY] = np.nanmin([row[DENSITY] for row in rows.values()] + [np.inf])
     marks = _marks(results, baseline)
 
     def cells(name: str) -> tuple[Cell, ...]:
@@ -172,11 +172,11 @@ def accuracy_table(results: DataSetResults, baseline: str) -> ResultTable:
             number_cell(row[m], best=best[m], marks=marks.get((name, m), ""), spread=spread.get(m))
             for m in TABLE_METRICS
         ]
-        shares = [number_cell(row[s], "{:.3f}", best=best[s], spread=spread.get(s)) for s in SPARSITIES]
+        density = number_cell(row[DENSITY], "{:.3f}", best=best[DENSITY], spread=spread.get(DENSITY))
         used = number_cell(row["n_selected"], "{:.1f}", spread=spread.get("n_selected"))
-        return (text_cell(method_title(name)), *values, *shares, used)
+        return (text_cell(method_title(name)), *values, density, used)
 
-    columns = ("method", *(metric_heading(m) for m in TABLE_METRICS), *SPARSITIES.values(), "features")
+    columns = ("method", *(metric_heading(m) for m in TABLE_METRICS), DENSITY, "features")
     profile = results.header["identity"]["profile"]
     note = MARKS_NOTE.format(profile=profile, baseline=method_title(baseline))
     n_seeds = sorted({result.n_seeds for result in results.results.values()} - {1})
@@ -197,7 +197,7 @@ def significance_table(results: DataSetResults, baseline: str) -> ResultTable:
         f"{results.name}: each method against {method_title(baseline)}",
         columns,
         rows,
-        f"Paired one-sided tests (better than {method_title(baseline)}) over the {results.n_queries} test "
+        f"Paired two-sided tests over the {results.n_queries} test "
         "queries of all folds, by t and by randomisation; change: relative to the baseline's mean over them; "
         "Holm: corrected over the methods.",
     )
@@ -228,7 +228,7 @@ RESULT_TABLES: tuple[TableBuilder, ...] = (accuracy_table, significance_table, t
 def _against(results: DataSetResults, baseline: str) -> Sequence[PairedTest]:
     if len(results.pooled) < 2:
         return ()
-    return compare(results.pooled, baseline, TABLE_METRICS, alternative="greater").rows
+    return compare(results.pooled, baseline, TABLE_METRICS).rows
 
 
 def _marks(results: DataSetResults, baseline: str) -> dict[tuple[str, str], str]:
@@ -236,6 +236,8 @@ def _marks(results: DataSetResults, baseline: str) -> dict[tuple[str, str], str]
 
 
 def _marks_of(row: PairedTest) -> Iterator[str]:
+    if row.difference <= 0:
+        return
     if row.p_t < SIGNIFICANCE_LEVEL:
         yield "*"
     if row.p_randomisation < SIGNIFICANCE_LEVEL:

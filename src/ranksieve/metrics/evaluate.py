@@ -118,6 +118,14 @@ class Evaluator:
         grouped = self.queries.group(_as_scores(scores, self.queries.n_rows, 1))
         return evaluate_ranked(self.judged.rank(grouped, self.profile.ties), specs, self.profile, self.empty)
 
+    def alone(
+        self, column: FloatArray, metric: str, query_weight: FloatArray | None = None
+    ) -> tuple[float, int]:
+        """(Mean metric of ranking by a feature in the better direction, 1: higher values first or −1)."""
+        values = self.evaluate_many(np.stack([column, -column], axis=1), metric)
+        up, down = np.average(values, axis=1, weights=query_weight).tolist()
+        return (up, 1) if up >= down else (down, -1)
+
     def evaluate_tie_orders(
         self, scores: Any, metrics: str | Sequence[str | MetricSpec]
     ) -> tuple[list[Evaluation], int]:

@@ -53,9 +53,10 @@ COPY_BLOCK_COLUMNS = 1000
 class BestSubset(Ranker):
     """The best linear ranker with at most ``max_features`` features, with a proof of how good it is.
 
-    Minimises (1/p) Σ_{pairs} max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖² over w with at most k nonzero weights. Good
-    sets come from forward selection with swaps. Branch and bound on features then raises a lower bound on the
-    objective of every other set: the perspective relaxation of the ridge, certified by its dual.
+    Minimises (1/Σω) Σ_{pairs} ω_ij max(0, 1 − ⟨w, x_i − x_j⟩)² + ½μ‖w‖² over w with at most k nonzero
+    weights, ω_ij by ``pair_weighting``: the problem of forward selection in :class:`ranksieve.SparseRanker`.
+    Good sets come from forward selection with swaps. Branch and bound on features then raises a lower bound
+    on the objective of every other set: the perspective relaxation of the ridge, certified by its dual.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class BestSubset(Ranker):
         Maximum number of nodes of the search tree; unlike ``time_limit``, it gives the same result on every
         machine.
     ridge : float, optional
-        μ. Default: 1 % of the mean curvature of the usable features at w = 0.
+        μ. Default: 0.1 % of the mean curvature of the usable features at w = 0, as in forward selection.
     pair_weighting, normalise, missing
         As in :class:`ranksieve.SparseRanker`.
 
@@ -119,7 +120,7 @@ class BestSubset(Ranker):
     time_limit: Annotated[float, Interval(Real, 0, np.inf, closed="both")] = 60.0
     max_nodes: Count | None = None
     ridge: Positive | None = None
-    pair_weighting: PairWeighting = "pairs"
+    pair_weighting: PairWeighting = "sqrt"
     normalise: Normalise = "auto"
 
     def _loss(self) -> SquaredHinge:

@@ -117,8 +117,7 @@ def single_feature(
     def value(column: FloatArray) -> float:
         if not _varies(data, column):
             return 0.0
-        up_and_down = evaluator.evaluate_many(np.stack([column, -column], axis=1), metric)
-        return float(np.max(np.average(up_and_down, axis=1, weights=weight)))
+        return evaluator.alone(column, metric, weight)[0]
 
     return np.array([value(column) for column in dense_columns(data.X)])
 

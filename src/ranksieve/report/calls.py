@@ -21,6 +21,7 @@ from ranksieve.rankers.best_subset import evaluate_sizes
 from ranksieve.rankers.frontier import Frontier
 from ranksieve.rankers.measures import single_feature, too_short_to_count
 from ranksieve.rankers.sparse_ranker import model_of_candidate
+from ranksieve.report.card_page import card_page
 from ranksieve.report.explain_page import ExplainPage, explain_page
 from ranksieve.report.fit_page import (
     ModelTest,
@@ -73,6 +74,10 @@ def report_model(
 ) -> None:
     """Write the page of a model, such as a scorecard."""
     tested = None if test is None else evaluate_test(TEST_DATA, test, model)
+    if model.card is not None:
+        measured = {} if tested is None else {TEST_DATA: tested.evaluation}
+        _write(card_page(model, measured, title=title, data=test), path)
+        return
     write_report(content_of_model(model, title=title, test=tested), path)
 
 
@@ -143,12 +148,16 @@ def query_texts(*parts: Dataset | None) -> dict[Any, str]:
 
 
 def feature_strength(ranker: Any, data: Dataset) -> Support | None:
-    """Metric of ranking the data by each feature alone; None for curves, which need no monotone feature."""
+    """Metric of ranking the data by each feature alone, averaged over the orders of equal values.
+
+    None for curves, which need no monotone feature.
+    """
 
     if ranker.preparation_.steps is not None:
         return None
     parameters = ranker.get_params(deep=False)
-    metric, profile = parameters.get("metric", "ndcg@10"), profile_for(parameters.get("profile"), data)
+    profile = profile_for(parameters.get("profile"), data).with_ties("mean")
+    metric = parameters.get("metric", "ndcg@10")
     strength = single_feature(ranker.preparation_.for_learning(data), metric, None, profile)
     return Support(strength=strength, metric=metric, profile=profile.name)
 
@@ -194,6 +203,7 @@ def subset_data(rankers: Sequence[Any], validation: Validation, chosen: str) -> 
     return {
         "n_features": first.n_features_in_,
         "ridge": first.ridge_,
+        "pair_weighting": first.pair_weighting,
         "metric": validation.metric,
         "profile": validation.profile.name,
         "chosen": chosen,

@@ -15,11 +15,13 @@ from ranksieve.data.describe import full_document_name
 from ranksieve.errors import ParameterError
 from ranksieve.explain import (
     FeatureImportance,
+    PairExplanation,
     QueryExplanation,
     WorstQuery,
     explain_query,
 )
 from ranksieve.model.linear import Card, FittedRanker, LinearModel, as_linear_model
+from ranksieve.report.bars import Bars, Part, waterfall
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
 from ranksieve.report.page import render_page
 from ranksieve.show.explain import (
@@ -30,6 +32,7 @@ from ranksieve.show.explain import (
     preparation_sentences,
     query_title,
     value_cells,
+    value_text,
     with_text,
 )
 from ranksieve.show.formats import (
@@ -120,7 +123,8 @@ DOCUMENTS_ON_PAGE = 15
 class ExplainPage:
     """Content of the template; ``measured`` names metric, profile and number of queries.
 
-    ``data`` are the explained data, for the histograms beneath curves.
+    ``data`` are the explained data, for the histograms beneath curves; ``pair`` is drawn first, by default
+    the first document of the first query against the best relevant one, or against the second.
     """
 
     title: str
@@ -130,6 +134,27 @@ class ExplainPage:
     worst: Sequence[WorstQuery]
     queries: Sequence[QueryExplanation]
     data: Dataset | None = None
+    pair: PairExplanation | None = None
+
+    @property
+    def lead(self) -> str:
+        """The feature without which the metric falls most; without drops, the formula."""
+        if not self.drops:
+            return self.sentences[0]
+        most = max(self.drops, key=lambda drop: drop.loss)
+        return (
+            f"Most depends on {drop_name(most)}: without it, {metric_title(most.metric)} is "
+            f"{metric_text(most.without)}, {abs(most.loss):.4f} {'lower' if most.loss > 0 else 'higher'}."
+        )
+
+    @property
+    def first_pair(self) -> Bars | None:
+        """The picture at the top."""
+        if not self.queries:
+            return None
+        if self.pair is not None:
+            return pair_bars(self.queries[0], self.pair.rank_a - 1, self.pair.rank_b - 1)
+        return pair_of_query(self.queries[0])
 
     @cached_property
     def pictures(self) -> list[CurvePicture]:
@@ -199,6 +224,52 @@ class ExplainPage:
         return [_query_table(query) for query in self.queries]
 
 
+def pair_of_query(query: QueryExplanation) -> Bars | None:
+    """The first document against the best-ranked of the highest label, or against the second."""
+    if len(query.rows) < 2:
+        return None
+    best = int(np.argmax(query.labels))
+    return pair_bars(query, 0, best or 1)
+
+
+def pair_bars(query: QueryExplanation, a: int, b: int) -> Bars:
+    """Contributions to the difference of the scores of two documents, given by rank from 0."""
+    added = (query.contributions[a] - query.contributions[b]).tolist()
+    parts = [
+        Part(name, value, " against ".join(_logged(query, d, j) for d in (a, b)))
+        for j, (name, value) in enumerate(zip(query.features, added, strict=True))
+    ]
+    total = float(query.scores[a] - query.scores[b])
+    first, second = (_ranked(query, d) for d in (a, b))
+    title = f"{query_title(query.query, query.query_text)}. {first} scores {_more(total)} than {second}."
+    return waterfall(title, parts, Part("difference of the scores", total), ("feature", "adds"))
+
+
+def score_bars(query: QueryExplanation, d: int = 0) -> Bars:
+    """Contributions to the score of a document, given by rank from 0."""
+    parts = [
+        Part(name, value, _logged(query, d, j))
+        for j, (name, value) in enumerate(zip(query.features, query.contributions[d].tolist(), strict=True))
+    ]
+    constant = [Part("constant", query.intercept)] if query.intercept else []
+    title = f"{_ranked(query, d)}: how its score adds up."
+    return waterfall(title, [*parts, *constant], Part("score", float(query.scores[d])), ("feature", "adds"))
+
+
+def _more(difference: float) -> str:
+    return f"{abs(difference):.4g} {'more' if difference >= 0 else 'less'}"
+
+
+def _logged(query: QueryExplanation, d: int, j: int) -> str:
+    return value_text(float(query.logged[d, j]), float(query.filled[d, j]))
+
+
+def _ranked(query: QueryExplanation, d: int) -> str:
+    """``D12 “The title” (rank 1, label 0)``."""
+    name = with_text(query.documents[d], query.texts[d] if query.texts else "")
+    return f"{name} (rank {d + 1}, label {query.labels[d]:g})"
+
+
 def _query_table(query: QueryExplanation) -> dict[str, Any]:
     order = np.argsort(-np.ptp(query.contributions, axis=0), kind="stable")
     shown, rest = np.split(order, [FEATURES_ON_PAGE])
@@ -218,6 +289,8 @@ def _query_table(query: QueryExplanation) -> dict[str, Any]:
         )
     return {
         "title": query_title(query.query, query.query_text),
+        "score": score_bars(query),
+        "pair": pair_of_query(query),
         "features": [*(query.features[j] for j in shown), *(["others"] if len(rest) else [])],
         "rows": rows,
         "more": len(query.documents) - len(rows),

@@ -20,8 +20,8 @@ from ranksieve.metrics.evaluate import short_lists
 from ranksieve.model.linear import LinearModel, model_from_dict, nonzero_weights
 from ranksieve.rankers.sparse_ranker import SparseRanker
 from ranksieve.report.curve_figures import CurvePicture, curve_pictures
-from ranksieve.report.explain_page import card_text
 from ranksieve.report.page import (
+    ALONE,
     CHOSEN,
     HOW_SURE,
     OTHER,
@@ -653,11 +653,6 @@ class FitContent:
         """What the certificate proves."""
         return optimality(self.model["certificate"], self.model["parameters"])
 
-    @property
-    def card(self) -> str:
-        """The scorecard as text; empty if the model is not a scorecard."""
-        return card_text(model_from_dict(self.model)) if self.model.get("card") else ""
-
 
 def setting_text(value: Any) -> str:
     """The value of a parameter in words: "f1, f2", "bm25_*: +1"."""
@@ -708,7 +703,7 @@ def build_content(ranker: Ranker, *, title: str = "Sparse ranker", **shown: Any)
 
 
 def content_of_model(model: LinearModel, **shown: Any) -> FitContent:
-    """Content of the page of a model without a ranker, such as a scorecard; ``shown`` as above."""
+    """Content of the page of a model without a ranker; ``shown`` as above."""
     return FitContent(model=model.to_dict(), **shown)
 
 
@@ -723,7 +718,7 @@ def planted_features(truth: AnyArray, ranker: Ranker) -> Planted:
 
 
 def _feature_table(ranker: Any, support: Support) -> FeatureTable:
-    alone = f"Metric of ranking the training data by the feature alone ({support.profile} profile)."
+    alone = f"Metric of ranking the training data by the feature alone, {ALONE} ({support.profile} profile)."
     weights, model = ranker.coef_, ranker.to_model()
     names = ranker.coef_names_
     if model.has_curves:

@@ -12,7 +12,8 @@ from ranksieve._version import __version__
 from ranksieve.data.describe import Description
 from ranksieve.inspection import Inspection, reference_values
 from ranksieve.prepare.scaling import MAX_SCALE_RATIO
-from ranksieve.report.page import MAX_ROWS, Answer, render_page
+from ranksieve.report.bars import MAX_BARS, Bars, value_bars
+from ranksieve.report.page import ALONE, MAX_ROWS, Answer, render_page
 from ranksieve.show.formats import join_names, metric_title, percent_text, plural
 
 MAX_NAMED = 4  # features per sentence
@@ -157,6 +158,9 @@ def inspect_page(inspected: Mapping[str, Any], source: str) -> str:
     ranked = sorted(inspected["features"], key=lambda one: -one["metric"])
     content = {
         "inspected": inspected,
+        "lead": _lead(inspected, ranked[0]),
+        "how_alone": ALONE,
+        "alone": _alone(inspected, ranked[:MAX_BARS]),
         "title": f"Contents of {Path(source).name}",
         "metric": metric_title(inspected["metric"]),
         "answers": _page_answers(inspected),
@@ -168,6 +172,32 @@ def inspect_page(inspected: Mapping[str, Any], source: str) -> str:
         ],
     }
     return render_page("inspect.html.j2", {"figures": {}}, content=content, version=__version__, down=DOWN)
+
+
+def _lead(inspected: Mapping[str, Any], best: Mapping[str, Any]) -> str:
+    """What can be learned from the data, in one sentence."""
+    problems = (
+        plural(len(inspected["remarks"]), "potential problem") if inspected["remarks"] else "no problem found"
+    )
+    metric = metric_title(inspected["metric"])
+    if not best["direction"]:
+        return f"{problems.capitalize()}; no feature alone ranks the documents."
+    return (
+        f"{best['name']} is the best feature alone, with {metric} {best['metric']:.4f} (random ranking: "
+        f"{inspected['chance']:.4f}); {problems}."
+    )
+
+
+def _alone(inspected: Mapping[str, Any], ranked: Sequence[Mapping[str, Any]]) -> Bars:
+    """The metric of the best features alone, with a line at a random ranking."""
+    metric, useful = metric_title(inspected["metric"]), [one for one in ranked if one["direction"]]
+    values = [(one["name"], one["metric"], f"{one['metric']:.4f}") for one in useful]
+    title = (
+        f"{metric} of ranking by one feature alone; dashed: a random ranking; the full width: the ideal one."
+    )
+    return value_bars(
+        title, ("feature", metric), values, inspected["ideal"] or 1.0, inspected["chance"] or 0.0
+    )
 
 
 def _page_answers(inspected: Mapping[str, Any]) -> list[Answer]:

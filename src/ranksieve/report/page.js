@@ -56,9 +56,14 @@ function repaint() {
 }
 function print(begins) {
   printing = begins;
+  if (begins) for (const part of all("details")) part.open = true;
   repaint();
   if (begins) for (const container of [...waiting.keys()]) show(container);
 }
+for (const link of all("nav a")) link.addEventListener("click", () => {
+  const part = document.querySelector(link.getAttribute("href"));
+  if (part instanceof HTMLDetailsElement) part.open = true;
+});
 narrow.addEventListener("change", repaint);
 addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));

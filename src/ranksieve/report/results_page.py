@@ -1,4 +1,4 @@
-"""Page of a results folder: summary, tables, figure of MAP against sparsity."""
+"""Page of a results folder: summary, tables, figure of MAP against density."""
 
 from __future__ import annotations
 
@@ -60,37 +60,39 @@ from ranksieve.show.formats import (
 
 METRIC = "ndcg@10"
 DENSE = 0.99  # mean share of the varying features in use
+MAX_LABELS = 6  # with more methods, only those of the front are named
 LEFT_SHARE = 0.2  # of the width; there the label is placed to the right of its point
 MAP_TITLE, MAP_CAPTION = (
-    "MAP against sparsity",
-    "Test MAP and share of features in use, means over folds: further left is sparser, higher is better. The "
-    "dotted line is the Pareto front: no other method is both sparser and more accurate than those on it.",
+    "Accuracy against density",
+    "Test MAP and density, the share of the varying features in use, means over folds: further left is "
+    "sparser, higher is better. The dotted line is the Pareto front: no other method is both sparser and "
+    "more accurate than those on it.",
 )
 
 
-def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | None:
-    """Test MAP against the share of features in use, with the Pareto front."""
+def map_against_density(results: DataSetResults, styles: Styles) -> Figure | None:
+    """Test MAP against density, with the Pareto front."""
     rows = {name: result.to_row() for name, result in results.results.items()}
     linear: list[dict[str, Any]] = [
-        {"method": name, **row} for name, row in rows.items() if not np.isnan(row["sparsity"])
+        {"method": name, **row} for name, row in rows.items() if not np.isnan(row["density"])
     ]
     if not linear:
         return None
-    front = pareto_front(linear, "sparsity", "map")
-    steps = {"x": [method["sparsity"] for method in front], "y": [method["map"] for method in front]}
+    front = pareto_front(linear, "density", "map")
+    steps = {"x": [method["density"] for method in front], "y": [method["map"] for method in front]}
     dotted = {"color": OTHER, "dash": "dot", "width": 1.5, "shape": "hv"}
-    look: dict[str, Any] = {"mode": "markers", "hover": "{name}\nsparsity {x:.3f}\nMAP {y:.4f}"}
+    look: dict[str, Any] = {"mode": "markers", "hover": "{name}\ndensity {x:.3f}\nMAP {y:.4f}"}
     marks = [
-        method_line(styles[one["method"]], one["method"], [one["sparsity"]], [one["map"]], size=12, **look)
+        method_line(styles[one["method"]], one["method"], [one["density"]], [one["map"]], size=12, **look)
         for one in linear
     ]
-    widest = max(method["sparsity"] for method in linear)
+    widest = max(method["density"] for method in linear)
     labels = [
-        _label(styles[method["method"]].title, method["sparsity"], method["map"], widest, k)
-        for k, method in enumerate(front)
+        _label(styles[method["method"]].title, method["density"], method["map"], widest, k)
+        for k, method in enumerate(linear if len(linear) <= MAX_LABELS else front)
     ]
     axes = {
-        "xaxis": axis("sparsity: features in use / features", rangemode="tozero"),
+        "xaxis": axis("density: share of the varying features in use", rangemode="tozero"),
         "yaxis": axis("test MAP"),
     }
     front_line = {"type": "scatter", "mode": "lines", **steps, "line": dotted}
@@ -98,7 +100,7 @@ def map_against_sparsity(results: DataSetResults, styles: Styles) -> Figure | No
 
 
 def _label(title: str, x: float, y: float, widest: float, index: int) -> dict[str, Any]:
-    """Label above a method of the front, where no other method can be; heights alternate.
+    """Label above a method; heights alternate.
 
     Narrow pages omit annotations named "wide".
     """
@@ -114,7 +116,7 @@ def linear_coefs(results: DataSetResults) -> dict[str, FloatArray]:
 
 def is_dense(results: DataSetResults, name: str) -> bool:
     """Return True if a method uses (nearly) all features that vary, or is not linear."""
-    share = results.results[name].to_row()["varying_sparsity"]
+    share = results.results[name].to_row()["density"]
     return bool(np.isnan(share) or share >= DENSE)
 
 
@@ -155,8 +157,8 @@ def lead(results: DataSetResults, name: str, baseline: str, change: Difference |
     return (
         f"{uses}; its {metric_title(METRIC)} is {change.verdict} {link} "
         f"{kind} ({method_title(baseline)}, {_size(results, baseline) or 'all'} features): difference "
-        f"{signed(change.mean)}, {p_value(change.p_t_greater)} (paired one-sided t-test), "
-        f"{p_value(change.p_randomisation_greater)} (randomisation)."
+        f"{signed(change.mean)} (95 % CI {signed(change.low)} to {signed(change.high)}), "
+        f"{p_value(change.p_t)} (paired two-sided t-test)."
     )
 
 
@@ -276,6 +278,15 @@ class DataSetContent:
     sections: Sequence[Section] = ()
 
     @property
+    def first_picture(self) -> Picture:
+        """The picture above the tables: accuracy against density, or without linear methods the first one."""
+        return next((one for one in self.pictures if one.title == MAP_TITLE), self.pictures[0])
+
+    @property
+    def further_pictures(self) -> list[Picture]:
+        return [one for one in self.pictures if one is not self.first_picture]
+
+    @property
     def choices(self) -> dict[str, str]:
         """Methods whose weights the feature table can show."""
         return {name: method_title(name) for name in self.features.methods}
@@ -362,10 +373,10 @@ def _data_set(results: DataSetResults, baseline_name: str | None, styles: Styles
 
 
 def _pictures(results: DataSetResults, styles: Styles) -> list[Picture]:
-    figure = map_against_sparsity(results, styles)
+    figure = map_against_density(results, styles)
     if figure is None:
         return []
-    return [Picture("map_against_sparsity", MAP_TITLE, MAP_CAPTION, figure, list(styles.items()))]
+    return [Picture("map_against_density", MAP_TITLE, MAP_CAPTION, figure, list(styles.items()))]
 
 
 def features_of(

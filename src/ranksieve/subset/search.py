@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksieve._parallel import single_threaded_blas
 from ranksieve._types import FloatArray, IntArray
-from ranksieve.choice.forward import ForwardSearch, fit_set, mean_curvature
+from ranksieve.choice.forward import ForwardSearch, fit_set
 from ranksieve.data.budget import Budget
 from ranksieve.objective import Objective
 from ranksieve.show.formats import percent, plural
@@ -28,7 +28,6 @@ MIN_GAP = 1e-9  # relative; smaller gaps are rounding noise
 PROMISING_FACTOR = 1.002  # fit a rounded relaxation if one step gets below this times the best objective
 SWAPPED_NODES = 10  # the rounded relaxations of the first nodes are always improved by swaps
 FIT_TOL = 1e-10
-SUBSET_RIDGE_SHARE = 1e-2  # share of the mean curvature: needed for the bound, negligible for the ranking
 
 
 @dataclass(frozen=True)
@@ -127,15 +126,12 @@ class SubsetSearch:
     """Search for the best set of at most k features of one objective, for increasing k.
 
     min over sets S that the budget allows, |S| ≤ k, of min_w f(w) + ½μ‖w‖², w the weights of S. Without a
-    ``ridge``, μ is 1 % of the mean curvature of the usable features at w = 0.
+    ``ridge``, μ is that of forward selection.
     """
 
     def __init__(self, objective: Objective, budget: Budget, ridge: float | None = None) -> None:
-        if ridge is None:
-            curvature = objective.curvatures(objective.at_zero)
-            ridge = SUBSET_RIDGE_SHARE * mean_curvature(curvature, budget.usable)
-        self.objective, self.budget, self.ridge = objective, budget, float(ridge)
         self._forward = ForwardSearch(objective, budget.usable, FIT_TOL, ridge)
+        self.objective, self.budget, self.ridge = objective, budget, float(self._forward.ridge)
         self._fits: dict[tuple[int, ...], Result] = {}
         self._previous_set: Sequence[int] = budget.fixed  # the best set of the previous size
 
