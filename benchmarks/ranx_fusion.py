@@ -1,10 +1,10 @@
 """The 25 fusion methods of ranx on the ranks of MQ2008-agg: a part of benchmarks.hybrid.
 
-ranx fuses scores. Each system passes 1/(60 + rank), which keeps the order of its ranks; methods of scores run on
-these and on ranx's min-max of them. Parameters come from ``optimize_fusion`` with ranx's default grids,
+ranx fuses scores. Each system passes 1/(60 + rank), which keeps the order of its ranks; methods of scores run
+on these and on ranx's min-max of them. Parameters come from ``optimize_fusion`` with ranx's default grids,
 on training and validation queries, by the metric that is reported. Methods with a weight per system try all
-combinations of 11 weights, which does not end with 25 systems; they are repeated with the five systems that are
-best alone on training and validation queries. Our evaluator measures everything.
+combinations of 11 weights, which does not end with 25 systems; they are repeated with the five systems that
+are best alone on training and validation queries. Our evaluator measures everything.
 """
 
 from __future__ import annotations
