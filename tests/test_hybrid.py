@@ -572,3 +572,76 @@ def test_wrong_usage_of_the_command(arguments, words, run_files):
     assert result.exit_code == 2
     assert words in result.output
     assert len(result.output.strip().splitlines()) == 1
+
+
+def with_few_judgements(n_judged=12):
+    """The first judgements of each query only, in a file; the clauses as one log."""
+    rows = np.concatenate([np.flatnonzero(DATA.qid == q)[:n_judged] for q in DATA.query_ids])
+    write_qrels(DATA.select_rows(rows), "few.txt")
+    hits = {
+        str(q): [
+            {"_id": DATA.doc_ids[row], "matched_queries": dict(zip(DATA.feature_names, scores, strict=True))}
+            for row, scores in ((row, DATA.X[row]) for row in np.flatnonzero(DATA.qid == q))
+        ]
+        for q in DATA.query_ids
+    }
+    for one in (hit for query in hits.values() for hit in query):
+        one["matched_queries"] = {k: v for k, v in one["matched_queries"].items() if not math.isnan(v)}
+    Path("log.json").write_text(json.dumps({query: {"hits": {"hits": one}} for query, one in hits.items()}))
+
+
+@pytest.mark.filterwarnings("ignore:.* returned documents have no judgement")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["clause0.run", "clause1.run", "clause2.run", "--qrels", "qrels.txt"],
+        ["clause2.run", "clause1.run", "--qrels", "few.txt", "--unjudged", "drop", "--depth", "9"],
+        ["log.json", "--qrels", "few.txt"],
+    ],
+)
+def test_other_commands_read_the_runs_of_the_fit(arguments, run_files):
+    with_few_judgements()
+    run, invoke = CliRunner(), ["hybrid", *arguments, "--metric", "map", "-o", "m.json"]
+    assert run.invoke(app, invoke).exit_code == 0
+    verified = run.invoke(app, ["verify", "m.json", *arguments, "--json"])
+    assert verified.exit_code == 0, verified.output
+    verdicts = json.loads(verified.stdout)["verdicts"]
+    assert {"training data", "weights"} <= {one["claim"] for one in verdicts}
+    assert all(one["holds"] for one in verdicts)
+
+    rules = {"unjudged": "drop", "depth": 9} if "drop" in arguments else {}
+    files = arguments[: arguments.index("--qrels")]
+    data = fuse_runs({Path(name).stem: name for name in files}, arguments[len(files) + 1], **rules)
+    scores = load_model("m.json").predict(data)
+    judged = np.ones(len(scores), dtype=bool) if data.document_weight is None else data.document_weight > 0
+    expected = evaluate(scores[judged], data.select_rows(np.flatnonzero(judged)), ["map"], "standard")
+    measured = run.invoke(app, ["evaluate", "m.json", *arguments, "--metric", "map", "--json"])
+    assert json.loads(measured.stdout)["mean"]["map"] == pytest.approx(expected.mean["map"], abs=1e-12)
+
+    query = str(data.query_ids[0])
+    explained = run.invoke(app, ["explain", "m.json", *arguments, "--query", query, "--json"])
+    documents = json.loads(explained.stdout)["documents"]
+    assert len(documents) == np.count_nonzero(data.qid == data.query_ids[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["verify", "m.json", "clause0.run", "clause1.run"], "--qrels"),
+        (["verify", "m.json", "clause0.run", "clause1.run", "--qrels", "qrels.txt", "--valid", "q"],
+         "--valid"),
+        (["evaluate", "m.json", "clause0.run", "clause1.run"], "--qrels"),
+        (["evaluate", "m.json", "clause0.run", "clause1.run", "--qrels", "qrels.txt", "--missing", "zero"],
+         "--missing"),
+        (["explain", "m.json", "clause0.run", "--depth", "3", "--query", "0"], "--depth"),
+        (["explain", "m.json", *(f"clause{j}.run" for j in range(3)), "--qrels", "qrels.txt", "--drop",
+          "--unjudged", "drop"], "--unjudged"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_of_other_commands_with_runs(arguments, words, run_files, fitted):
+    fitted.to_model().save("m.json")
+    Path("q").write_text("")
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert words in result.output
+    assert len(result.output.strip().splitlines()) == 1
