@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -324,8 +325,6 @@ def test_scores_and_the_model_file(fitted, tmp_path):
 
 @pytest.mark.parametrize("forged", ["weight", "kind"])
 def test_a_forged_model_is_found(fitted, forged):
-    from dataclasses import replace
-
     model = fitted.to_model()
     if forged == "weight":
         first, *others = model.terms
@@ -334,6 +333,23 @@ def test_a_forged_model_is_found(fitted, forged):
         other = "list_l2" if fitted.preparation_kind_ != "list_l2" else "list_z"
         model = replace(model, preparation=preparation_of(other))
     assert any(verdict.holds is False for verdict in verify(model, DATA).verdicts)
+
+
+def test_weights_that_were_not_fitted_are_verified_by_a_new_fit():
+    data = search_data(n_queries=15, noise=(1.0, 1.0), seed=1)
+    ranker = HybridRanker().fit(data)
+    model = ranker.to_model()
+    assert ranker.hybrid_.chosen.name == EQUAL
+    assert not model.certificate
+    assert verify(model, data).holds
+    first, second = model.terms
+    for forged in (
+        replace(model, terms=(replace(first, weight=2 * first.weight), second)),
+        replace(model, preparation=preparation_of("list_z")),
+    ):
+        weights = next(one for one in verify(forged, data).verdicts if one.claim == "weights")
+        assert weights.holds is False
+    assert all(one.holds or one.left_out for one in verify(model, data, refit=False).verdicts)
 
 
 def test_why_a_document_ranks_above_another(fitted):
