@@ -189,10 +189,11 @@ def esql(folder, columns):
     source, *rest = content["query"].split("\n| ")
     need(source == "FROM YOUR_INDEX METADATA _id, _index, _score", "FUSE needs _id, _index and _score")
     condition = r"WHERE MATCH\(`((?:[^`]|``)+)`, \?words\)"
-    if len(rest) == 2:  # without FORK the order is that of the only list
-        need(rest[1].startswith("SORT _score DESC | LIMIT "), "not sorted")
+    if rest[0].startswith("WHERE "):  # without FORK the order is that of the only list
+        need(rest[2].startswith("SORT _score DESC | LIMIT "), "not sorted")
         field = re.fullmatch(condition, rest[0])[1].replace("``", "`")
-        return np.nan_to_num(np.asarray(columns[field], dtype=np.float64))
+        weight = float(re.fullmatch(r"EVAL _score = (\S+) \* _score", rest[1])[1])
+        return weight * np.nan_to_num(np.asarray(columns[field], dtype=np.float64))
     fork, fuse, sort = rest
     branch = condition + r" \| SORT _score DESC \| LIMIT \d+"
     fields = [name.replace("``", "`") for name in re.findall(rf"\({branch}\)", fork)]

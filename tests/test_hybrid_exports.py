@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -162,9 +163,25 @@ def test_esql_of_eight_clauses_at_most_and_of_one(tmp_path):
         export_model(model, "esql", tmp_path / "out")
     assert "at most 8 branches" in str(refusal.value)
     single = replace(model, terms=terms[:1], n_features=1, preparation=preparation_of("reciprocal_rank@60"))
-    export_model(single, "esql", tmp_path / "one")
-    scores = np.array([1.0, np.nan, 3.0])
-    assert hybrid_readers.esql(tmp_path / "one", {"c0": scores}).tolist() == [1.0, 0.0, 3.0]
+    notes = export_model(single, "esql", tmp_path / "one").notes
+    assert "The scores of the only clause are not normalised." in notes[-1]
+    scores = hybrid_readers.esql(tmp_path / "one", {"c0": np.array([1.0, np.nan, 3.0])})
+    assert scores.tolist() == [0.1 * 1.0, 0.0, 0.1 * 3.0]
+
+
+def test_conditions_and_searches_of_the_user(tmp_path):
+    model = model_of("none")
+    conditions = {name: {"where": f"MATCH({name}, ?words) AND stock > 0"} for name in NAMES}
+    result = export_model(model, "esql", tmp_path / "esql", featureset=conditions)
+    query = json.loads(result.files[0].read_text())["query"]
+    assert "(WHERE MATCH(c1, ?words) AND stock > 0 | SORT _score DESC | LIMIT 100)" in query
+    with refused_data() as refusal:
+        export_model(model, "esql", tmp_path / "bad", featureset={**conditions, "c2": {"match": "c2"}})
+    assert "is not a condition" in str(refusal.value)
+    searches = {name: {"annsField": f"{name}_vector", "data": ["shoes"]} for name in NAMES}
+    result = export_model(model, "milvus", tmp_path / "milvus", featureset=searches, window=30)
+    (first, *_) = json.loads(result.files[0].read_text())["search"]
+    assert first == {"annsField": "c0_vector", "data": ["shoes"], "limit": 30}
 
 
 def test_milvus_weights_are_at_most_1(tmp_path):

@@ -41,10 +41,13 @@ def esql(model: LinearModel, options: Options) -> Product:
         f"| FUSE {'LINEAR' if k is None else 'RRF'} WITH {json.dumps(settings)}",
         f"| SORT _score DESC | LIMIT {min(RESULT_SIZE, search.window)}",
     ]
-    if len(branches) == 1:  # FORK needs two
-        lines = [lines[0], f"| WHERE {_condition(search.clauses[0].query)}", lines[-1]]
     notes = (*search.notes, "Set the parameter words. FUSE is a preview in Elasticsearch 9.2.")
-    if search.kind == "list_min_max":
+    if len(branches) == 1:  # nothing to fuse
+        (clause,) = search.clauses
+        weighted = f"| EVAL _score = {clause.weight!r} * _score"
+        lines = [lines[0], f"| WHERE {_condition(clause.query)}", weighted, lines[-1]]
+        notes = (*search.notes, "Set the parameter words. The scores of the only clause are not normalised.")
+    elif search.kind == "list_min_max":
         notes += ("Where all scores of a list are equal, FUSE gives 0 instead of 1.",)
     file = f"{options.name}.json"
     request = {"query": "\n".join(lines), "params": [{"words": "YOUR QUERY"}]}
