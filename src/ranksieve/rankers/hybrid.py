@@ -71,8 +71,7 @@ ENGINES: dict[str, tuple[str, ...]] = {  # what each engine computes, in its own
 }
 ENGINE_CLAUSES = {"opensearch": 5}  # at most
 FAMILIES = (PATH, "forward")
-COARSE = {"n_alphas": 6, "smoothing": 1}  # to compare normalisations
-FINE = {"n_alphas": 12}
+COARSE = {"n_alphas": 8, "smoothing": 1}  # to compare normalisations
 LUCENE = ("elasticsearch", "opensearch")
 RRF = f"RRF (k = {RRF_K})"
 EQUAL = "equal weights"
@@ -473,10 +472,7 @@ class HybridRanker(Ranker):
     def _sparse(self, names: Sequence[str], coarse: bool = False, **options: Any) -> SparseRanker:
         """The ranker of normalised scores."""
         limited = self._most() is not None or self.max_cost is not None
-        effort: dict[str, Any] = {
-            "families": FAMILIES if limited else (PATH,),
-            **(COARSE if coarse else FINE),
-        }
+        effort = {"families": FAMILIES if limited else (PATH,), **(COARSE if coarse else {})}
         return (CoarseRanker if coarse else SparseRanker)(
             self._most(), self.metric, feature_costs=self.feature_costs, max_cost=self.max_cost,
             must_have=self.must_have, must_not=self.must_not, signs=dict.fromkeys(names, 1.0),
