@@ -109,11 +109,11 @@ def measure(
     evaluations = {}
     for file in rankings:
         scores = opt.finite_scores(models[file], data) if file in models else _scores_of(file, data, source)
-        judged = data
+        documents = data
         if clauses is not None and data.document_weight is not None:  # all documents count in their list
-            judged, scores = data.without_zero_weights()[0], scores[data.document_weight > 0]
+            documents, scores = data.without_zero_weights()[0], scores[data.document_weight > 0]
         with while_doing(f"evaluating {source}"):
-            evaluations[file] = rs.evaluate(scores, judged, by.metrics, by.profile, empty)
+            evaluations[file] = rs.evaluate(scores, documents, by.metrics, by.profile, empty)
     return Measured(evaluations, by.description, data)
 
 

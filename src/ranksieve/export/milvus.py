@@ -32,7 +32,7 @@ def milvus(model: LinearModel, options: Options) -> Product:
         "limit": min(RESULT_SIZE, search.window),
     }
     file = f"{options.name}.json"
-    notes = (
+    notes: tuple[str, ...] = (
         "The metric of every vector field must be COSINE, IP or BM25, for which higher is better.",
         "The ranker needs Milvus 2.6 or later.",
     )

@@ -472,13 +472,15 @@ class HybridRanker(Ranker):
     def _sparse(self, names: Sequence[str], coarse: bool = False, **options: Any) -> SparseRanker:
         """The ranker of normalised scores."""
         limited = self._most() is not None or self.max_cost is not None
-        effort = {"families": FAMILIES if limited else (PATH,), **(COARSE if coarse else {})}
-        return (CoarseRanker if coarse else SparseRanker)(
+        effort: dict[str, Any] = {"families": FAMILIES if limited else (PATH,), **(COARSE if coarse else {})}
+        ranker = (CoarseRanker if coarse else SparseRanker)(
             self._most(), self.metric, feature_costs=self.feature_costs, max_cost=self.max_cost,
             must_have=self.must_have, must_not=self.must_not, signs=dict.fromkeys(names, 1.0),
             profile=self.profile, rule=self.rule, cv=self.cv, random_state=self.random_state,
             pair_weighting=self.pair_weighting, normalise="none", missing="error", shape="linear", **effort,
-        ).set_params(**options)  # fmt: skip
+        )  # fmt: skip
+        ranker.set_params(**options)
+        return ranker
 
     def _tuned(self, task: Task, kind: str, coarse: bool = False, **options: Any) -> SparseRanker:
         """Weights under a normalisation; the penalty does not depend on the scale of the scores."""
