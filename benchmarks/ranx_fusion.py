@@ -224,7 +224,7 @@ class Race:
                 continue
             values = np.array([one["value"] for one in rows])
             gains = values - [self.rows[OURS, metric, k]["value"] for k in splits]
-            errors = [float(x.std(ddof=1) / np.sqrt(len(x))) for x in (values, gains)]
+            errors = [float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else None for x in (values, gains)]
             row |= {"mean": float(values.mean()), "standard_error": errors[0]}
             content.append({**row, "over_ours": float(gains.mean()), "over_ours_standard_error": errors[1]})
         return content
