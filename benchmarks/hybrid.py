@@ -1,23 +1,27 @@
 """Rank fusion on MQ2008-agg: tuned weights of reciprocal ranks against the usual fusions without weights.
 
-python -m benchmarks.hybrid
+python -m benchmarks.hybrid [seconds] [quality] [ranx]
 
 The collection gives the ranks of 25 systems. On each of 20 fixed splits the weights are fitted on training
 and validation queries, and everything is measured on test queries. A query is a test query of about four
 splits; tests of significance are paired over queries, with the mean of each query over its splits. Curves of
-the ranks, which no engine computes, show what the form 1/(k + rank) loses.
+the ranks, which no engine computes, show what the form 1/(k + rank) loses. With names of parts, the
+others keep their results.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import save_result
+from benchmarks.harness import RESULTS, Skipped, save_result
 from benchmarks.quality.data_sets import N_SPLITS, read_source, split
+from benchmarks.ranx_fusion import race
 from ranksieve import Dataset, HybridRanker, SparseRanker
 from ranksieve._types import FloatArray
 from ranksieve.metrics.evaluate import evaluate_quietly
@@ -152,12 +156,38 @@ def five_clauses() -> Dataset:
     return Dataset(X, y, np.repeat(np.arange(50), 100), [f"clause{j}" for j in range(5)])
 
 
+def measure_seconds(data: Dataset) -> dict[str, Any]:
+    return {
+        "seconds of 25 clauses, 784 queries": seconds(data, values="ranks"),
+        "seconds of 5 clauses, 50 queries": seconds(five_clauses()),
+    }
+
+
+def measure_quality(data: Dataset) -> dict[str, Any]:
+    return {metric: summary([run_split(data, k, metric) for k in range(N_SPLITS)]) for metric in METRICS}
+
+
+def measure_ranx(data: Dataset) -> dict[str, Any]:
+    try:
+        return {"ranx": race(data)}
+    except Skipped as reason:
+        print(f"skipped: {reason}")
+        return {}
+
+
+PARTS = {"seconds": measure_seconds, "quality": measure_quality, "ranx": measure_ranx}
+
+
 def main() -> None:
-    data = read_source(SOURCE)
-    content: dict[str, Any] = {"source": SOURCE, "n_splits": N_SPLITS}
-    content["seconds of 25 clauses, 784 queries"] = seconds(data, values="ranks")
-    content["seconds of 5 clauses, 50 queries"] = seconds(five_clauses())
-    content |= {metric: summary([run_split(data, k, metric) for k in range(N_SPLITS)]) for metric in METRICS}
+    parts = sys.argv[1:] or list(PARTS)
+    if unknown := sorted(set(parts) - set(PARTS)):
+        sys.exit(f"unknown: {', '.join(unknown)}; known: {', '.join(PARTS)}")
+    file, data = RESULTS / "hybrid.json", read_source(SOURCE)
+    content: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    content |= {"source": SOURCE, "n_splits": N_SPLITS}
+    for part in parts:
+        content |= PARTS[part](data)
+    content.pop("about", None)
     save_result("hybrid", content)
 
 

@@ -179,6 +179,86 @@ def mongodb(folder, columns):
     return total / len(pipelines)
 
 
+# --- Elasticsearch: ES|QL, LinearScoreEvalOperator, RrfScoreEvalOperator --------------------------------
+
+
+def esql(folder, columns):
+    """Each branch of FORK is a list by descending score; FUSE adds weighted scores or reciprocal ranks."""
+    content = only_file(folder)
+    need(content["params"] == [{"words": "YOUR QUERY"}], "unknown parameters")
+    source, *rest = content["query"].split("\n| ")
+    need(source == "FROM YOUR_INDEX METADATA _id, _index, _score", "FUSE needs _id, _index and _score")
+    condition = r"WHERE MATCH\(`((?:[^`]|``)+)`, \?words\)"
+    if rest[0].startswith("WHERE "):  # without FORK the order is that of the only list
+        need(rest[2].startswith("SORT _score DESC | LIMIT "), "not sorted")
+        field = re.fullmatch(condition, rest[0])[1].replace("``", "`")
+        weight = float(re.fullmatch(r"EVAL _score = (\S+) \* _score", rest[1])[1])
+        return weight * np.nan_to_num(np.asarray(columns[field], dtype=np.float64))
+    fork, fuse, sort = rest
+    branch = condition + r" \| SORT _score DESC \| LIMIT \d+"
+    fields = [name.replace("``", "`") for name in re.findall(rf"\({branch}\)", fork)]
+    need(2 <= len(fields) <= 8 and fork.count("| SORT") == len(fields), "number of branches")
+    need(sort.startswith("SORT _score DESC | LIMIT "), "not sorted")
+    method, options = re.fullmatch(r"FUSE (LINEAR|RRF) WITH (\{.*\})", fuse).groups()
+    options = json.loads(options)
+    need(all(weight > 0 for weight in options["weights"].values()), "weights must be positive")
+    total = np.zeros(size(columns))
+    for number, field in enumerate(fields, start=1):
+        scores = np.asarray(columns[field], dtype=np.float64)
+        returned = ~np.isnan(scores)
+        if not returned.any():
+            continue
+        if method == "RRF":
+            values = reciprocal_ranks(scores, options["rank_constant"]).astype(np.float64)
+        elif options["normalizer"] == "minmax":
+            low, high = np.nanmin(scores), np.nanmax(scores)
+            values = np.zeros(len(scores)) if low == high else (scores - low) / (high - low)
+        else:
+            need(options["normalizer"] == "none", "unknown normalizer")
+            values = scores
+        total[returned] += options["weights"].get(f"fork{number}", 1.0) * values[returned]
+    return total
+
+
+# --- Milvus: WeightedFunction ----------------------------------------------------------------------------
+
+
+def milvus(folder, columns):
+    content = only_file(folder)
+    (function,) = content["functionScore"]["functions"]
+    parameters = function["params"]
+    need(function["type"] == "Rerank" and parameters["reranker"] == "weighted", "unknown function")
+    need(function["inputFieldNames"] == [] and parameters["norm_score"] is False, "raw scores")
+    need(len(parameters["weights"]) == len(content["search"]), "number of weights and searches")
+    total = np.zeros(size(columns), dtype=np.float32)
+    for search, weight in zip(content["search"], parameters["weights"], strict=True):
+        need(0 <= weight <= 1, "rank param weight should be in range [0, 1]")
+        need(search["limit"] >= content["limit"], "limit of a search")
+        scores = np.asarray(columns[search["annsField"]], dtype=np.float32)
+        total = added(total, ~np.isnan(scores), scores, weight)
+    return total
+
+
+# --- Redis: FT.HYBRID, HybridLinearScore -----------------------------------------------------------------
+
+
+def redis(file, columns):
+    (path,) = file.glob("*.txt")
+    words = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', path.read_text())
+    need(words[:3] == ["FT.HYBRID", "YOUR_INDEX", "SEARCH"] and words[4] == "VSIM", "unknown command")
+    text, vector = json.loads(words[3]), json.loads(words[5])
+    need(words[6:9] == ["$vector", "KNN", "2"] and words[9] == "K", "vector search")
+    need(words[11:14] == ["COMBINE", "LINEAR", "6"], "unknown combination")
+    combined = dict(zip(words[14:20:2], words[15:20:2], strict=True))
+    need(set(combined) == {"ALPHA", "BETA", "WINDOW"}, "unknown arguments")
+    fields = [re.fullmatch(r"@((?:\w|\\.)+)(:\(.*\))?", query)[1] for query in (text, vector)]
+    names = [re.sub(r"\\(.)", r"\1", field) for field in fields]
+    total = np.zeros(size(columns))
+    for name, weight in zip(names, (combined["ALPHA"], combined["BETA"]), strict=True):
+        total += float(weight) * np.nan_to_num(np.asarray(columns[name], dtype=np.float64))
+    return total
+
+
 # --- Qdrant: formula -------------------------------------------------------------------------------------
 
 

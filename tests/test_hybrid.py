@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -324,8 +325,6 @@ def test_scores_and_the_model_file(fitted, tmp_path):
 
 @pytest.mark.parametrize("forged", ["weight", "kind"])
 def test_a_forged_model_is_found(fitted, forged):
-    from dataclasses import replace
-
     model = fitted.to_model()
     if forged == "weight":
         first, *others = model.terms
@@ -334,6 +333,23 @@ def test_a_forged_model_is_found(fitted, forged):
         other = "list_l2" if fitted.preparation_kind_ != "list_l2" else "list_z"
         model = replace(model, preparation=preparation_of(other))
     assert any(verdict.holds is False for verdict in verify(model, DATA).verdicts)
+
+
+def test_weights_that_were_not_fitted_are_verified_by_a_new_fit():
+    data = search_data(n_queries=15, noise=(1.0, 1.0), seed=1)
+    ranker = HybridRanker().fit(data)
+    model = ranker.to_model()
+    assert ranker.hybrid_.chosen.name == EQUAL
+    assert not model.certificate
+    assert verify(model, data).holds
+    first, second = model.terms
+    for forged in (
+        replace(model, terms=(replace(first, weight=2 * first.weight), second)),
+        replace(model, preparation=preparation_of("list_z")),
+    ):
+        weights = next(one for one in verify(forged, data).verdicts if one.claim == "weights")
+        assert weights.holds is False
+    assert all(one.holds or one.left_out for one in verify(model, data, refit=False).verdicts)
 
 
 def test_why_a_document_ranks_above_another(fitted):
@@ -569,6 +585,79 @@ def test_the_command_equals_the_ranker(run_files, fitted):
 )
 def test_wrong_usage_of_the_command(arguments, words, run_files):
     result = CliRunner().invoke(app, ["hybrid", *arguments])
+    assert result.exit_code == 2
+    assert words in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def with_few_judgements(n_judged=12):
+    """The first judgements of each query only, in a file; the clauses as one log."""
+    rows = np.concatenate([np.flatnonzero(DATA.qid == q)[:n_judged] for q in DATA.query_ids])
+    write_qrels(DATA.select_rows(rows), "few.txt")
+    hits = {
+        str(q): [
+            {"_id": DATA.doc_ids[row], "matched_queries": dict(zip(DATA.feature_names, scores, strict=True))}
+            for row, scores in ((row, DATA.X[row]) for row in np.flatnonzero(DATA.qid == q))
+        ]
+        for q in DATA.query_ids
+    }
+    for one in (hit for query in hits.values() for hit in query):
+        one["matched_queries"] = {k: v for k, v in one["matched_queries"].items() if not math.isnan(v)}
+    Path("log.json").write_text(json.dumps({query: {"hits": {"hits": one}} for query, one in hits.items()}))
+
+
+@pytest.mark.filterwarnings("ignore:.* returned documents have no judgement")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["clause0.run", "clause1.run", "clause2.run", "--qrels", "qrels.txt"],
+        ["clause2.run", "clause1.run", "--qrels", "few.txt", "--unjudged", "drop", "--depth", "9"],
+        ["log.json", "--qrels", "few.txt"],
+    ],
+)
+def test_other_commands_read_the_runs_of_the_fit(arguments, run_files):
+    with_few_judgements()
+    run, invoke = CliRunner(), ["hybrid", *arguments, "--metric", "map", "-o", "m.json"]
+    assert run.invoke(app, invoke).exit_code == 0
+    verified = run.invoke(app, ["verify", "m.json", *arguments, "--json"])
+    assert verified.exit_code == 0, verified.output
+    verdicts = json.loads(verified.stdout)["verdicts"]
+    assert {"training data", "weights"} <= {one["claim"] for one in verdicts}
+    assert all(one["holds"] for one in verdicts)
+
+    rules = {"unjudged": "drop", "depth": 9} if "drop" in arguments else {}
+    files = arguments[: arguments.index("--qrels")]
+    data = fuse_runs({Path(name).stem: name for name in files}, arguments[len(files) + 1], **rules)
+    scores = load_model("m.json").predict(data)
+    judged = np.ones(len(scores), dtype=bool) if data.document_weight is None else data.document_weight > 0
+    expected = evaluate(scores[judged], data.select_rows(np.flatnonzero(judged)), ["map"], "standard")
+    measured = run.invoke(app, ["evaluate", "m.json", *arguments, "--metric", "map", "--json"])
+    assert json.loads(measured.stdout)["mean"]["map"] == pytest.approx(expected.mean["map"], abs=1e-12)
+
+    query = str(data.query_ids[0])
+    explained = run.invoke(app, ["explain", "m.json", *arguments, "--query", query, "--json"])
+    documents = json.loads(explained.stdout)["documents"]
+    assert len(documents) == np.count_nonzero(data.qid == data.query_ids[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["verify", "m.json", "clause0.run", "clause1.run"], "--qrels"),
+        (["verify", "m.json", "clause0.run", "clause1.run", "--qrels", "qrels.txt", "--valid", "q"],
+         "--valid"),
+        (["evaluate", "m.json", "clause0.run", "clause1.run"], "--qrels"),
+        (["evaluate", "m.json", "clause0.run", "clause1.run", "--qrels", "qrels.txt", "--missing", "zero"],
+         "--missing"),
+        (["explain", "m.json", "clause0.run", "--depth", "3", "--query", "0"], "--depth"),
+        (["explain", "m.json", *(f"clause{j}.run" for j in range(3)), "--qrels", "qrels.txt", "--drop",
+          "--unjudged", "drop"], "--unjudged"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_of_other_commands_with_runs(arguments, words, run_files, fitted):
+    fitted.to_model().save("m.json")
+    Path("q").write_text("")
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert words in result.output
     assert len(result.output.strip().splitlines()) == 1

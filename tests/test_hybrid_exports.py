@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -70,6 +71,10 @@ def z_rounding(kind, scores):
 ENGINE_KINDS = [
     ("elasticsearch_linear", kind, hybrid_readers.linear_retriever) for kind in ENGINES["elasticsearch"]
 ] + [("opensearch_hybrid", kind, hybrid_readers.opensearch_hybrid) for kind in ENGINES["opensearch"]]
+ENGINE_KINDS += [
+    *(("esql", kind, hybrid_readers.esql) for kind in ("none", *ENGINES["elasticsearch"][-2:])),
+    ("milvus", "none", hybrid_readers.milvus),
+]
 BY_SCORE = [one for one in ENGINE_KINDS if not one[1].startswith("reciprocal")]
 BY_RANK = [one for one in ENGINE_KINDS if one[1].startswith("reciprocal")]
 
@@ -136,6 +141,81 @@ def test_vespa_with_weights_as_parameters(kind, tmp_path):
         assert_same_order(ours, theirs, 1e-12)
 
 
+def test_esql_gives_0_where_all_scores_of_a_list_are_equal(tmp_path):
+    model = model_of("list_min_max")
+    notes = export_model(model, "esql", tmp_path / "out").notes
+    assert "Where all scores of a list are equal, FUSE gives 0 instead of 1." in notes
+    for scores in lists():
+        ours = scores_of(model, scores)
+        for j, weight in enumerate(WEIGHTS):
+            returned = ~np.isnan(scores[:, j])
+            if returned.any() and np.ptp(scores[returned, j]) == 0:
+                ours[returned] -= weight
+        theirs = hybrid_readers.esql(tmp_path / "out", columns_of(scores))
+        np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-7)
+        assert_same_order(ours, theirs, 1e-7)
+
+
+def test_esql_of_eight_clauses_at_most_and_of_one(tmp_path):
+    terms = tuple(Term(f"c{j}", j, 0.1) for j in range(9))
+    model = LinearModel(terms, 9, preparation=preparation_of("none"), method="HybridRanker")
+    with refused_data() as refusal:
+        export_model(model, "esql", tmp_path / "out")
+    assert "at most 8 branches" in str(refusal.value)
+    single = replace(model, terms=terms[:1], n_features=1, preparation=preparation_of("reciprocal_rank@60"))
+    notes = export_model(single, "esql", tmp_path / "one").notes
+    assert "The scores of the only clause are not normalised." in notes[-1]
+    scores = hybrid_readers.esql(tmp_path / "one", {"c0": np.array([1.0, np.nan, 3.0])})
+    assert scores.tolist() == [0.1 * 1.0, 0.0, 0.1 * 3.0]
+
+
+def test_conditions_and_searches_of_the_user(tmp_path):
+    model = model_of("none")
+    conditions = {name: {"where": f"MATCH({name}, ?words) AND stock > 0"} for name in NAMES}
+    result = export_model(model, "esql", tmp_path / "esql", featureset=conditions)
+    query = json.loads(result.files[0].read_text())["query"]
+    assert "(WHERE MATCH(c1, ?words) AND stock > 0 | SORT _score DESC | LIMIT 100)" in query
+    with refused_data() as refusal:
+        export_model(model, "esql", tmp_path / "bad", featureset={**conditions, "c2": {"match": "c2"}})
+    assert "is not a condition" in str(refusal.value)
+    searches = {name: {"annsField": f"{name}_vector", "data": ["shoes"]} for name in NAMES}
+    result = export_model(model, "milvus", tmp_path / "milvus", featureset=searches, window=30)
+    (first, *_) = json.loads(result.files[0].read_text())["search"]
+    assert first == {"annsField": "c0_vector", "data": ["shoes"], "limit": 30}
+
+
+def test_milvus_weights_are_at_most_1(tmp_path):
+    model = model_of("none", (4.0, 3.0, 2.0, 1.0))
+    notes = export_model(model, "milvus", tmp_path / "out").notes
+    assert "Scores are the model's divided by 4, because weights must not exceed 1." in notes
+    for scores in list(lists())[:100]:
+        theirs = 4.0 * hybrid_readers.milvus(tmp_path / "out", columns_of(scores)).astype(np.float64)
+        np.testing.assert_allclose(theirs, scores_of(model, scores), rtol=1e-6)
+
+
+def test_redis_combines_a_text_search_and_a_vector_search(tmp_path):
+    two = model_of("none", (0.7, 0.3, 0.0, 0.0))
+    model = replace(two, terms=two.terms[:2])
+    export_model(model, "redis", tmp_path / "out")
+    for scores in lists():
+        theirs = hybrid_readers.redis(tmp_path / "out", columns_of(scores))
+        ours = scores_of(model, scores)
+        np.testing.assert_allclose(theirs, ours, rtol=1e-7, atol=1e-7)
+        assert_same_order(ours, theirs, 1e-6)
+    queries = {"c0": {"vsim": "@embedding"}, "c1": {"search": '@title:("red \\"shoes")'}}
+    result = export_model(model, "redis", tmp_path / "queries", featureset=queries)
+    text = result.files[0].read_text()
+    assert 'SEARCH "@title:(\\"red \\\\\\"shoes\\")"' in text
+    assert 'VSIM "@embedding" $vector' in text
+    assert "ALPHA 0.3 BETA 0.7" in text
+    with refused_data() as refusal:
+        export_model(model, "redis", tmp_path / "both", featureset={one: {"vsim": "@v"} for one in queries})
+    assert "one text search and one vector search" in str(refusal.value)
+    with refused_data() as refusal:
+        export_model(model_of("none"), "redis", tmp_path / "four")
+    assert "the model uses 4 features" in str(refusal.value)
+
+
 def test_qdrant_numbers_the_searches(tmp_path):
     model = model_of("none")
     result = export_model(model, "qdrant", tmp_path / "out")
@@ -182,6 +262,10 @@ REFUSED = {
     ("qdrant", "list_min_max"): "none",
     ("qdrant", "reciprocal_rank@60"): "none",
     ("mongodb", "list_l2"): "list_min_max",
+    ("esql", "list_l2"): "list_min_max",
+    ("milvus", "list_min_max"): "none",
+    ("milvus", "reciprocal_rank@60"): "none",
+    ("redis", "reciprocal_rank@60"): "none",
     ("sql_hybrid", "list_min_max@opensearch"): "list_min_max",
     ("vespa_global_phase", "list_min_max"): "none",
     ("solr", "reciprocal@60"): "none",

@@ -23,7 +23,8 @@ from tests.refusals import refused_data, refused_parameter
 BOOSTERS = ("lightgbm", "xgboost")
 OWN_NAMES = ("ranklib", "elasticsearch_ltr", *BOOSTERS, *VESPA)
 REFUSED = {"elasticsearch_ltr": r"\{\{", "lightgbm": r'[\s",:\[\]{}=]', "xgboost": r"[][<]"}
-ANY_NAMES = [target for target in EXPORTS if target not in (*OWN_NAMES, "qdrant", "opensearch_hybrid")]
+FEW_FEATURES = ("opensearch_hybrid", "esql", "redis")
+ANY_NAMES = [target for target in EXPORTS if target not in (*OWN_NAMES, "qdrant", *FEW_FEATURES)]
 VALUES = np.random.default_rng(0).gamma(2.0, 1.0, (4, len(SHOWN)))
 DATA = Dataset(VALUES, [0, 1, 0, 2], [1, 1, 1, 1], SHOWN)
 
@@ -65,8 +66,9 @@ def test_hostile_names_with_harmless_engine_names(target, tmp_path):
 @pytest.mark.parametrize("target", [target for target in EXPORTS if target not in ("json", "onnx", "python")])
 def test_each_name_is_kept_or_refused(target, tmp_path):
     kind = "query_min_max" if target == "opensearch_hybrid" else "none"
-    model = model_of(["f1"], kind) if EXPORTS[target].lines else curves_of(["f1"])
-    data = Dataset(VALUES[:, :1], DATA.y, DATA.qid, ["f1"])
+    features = ["f1", "f2"] if target == "redis" else ["f1"]
+    model = model_of(features, kind) if EXPORTS[target].lines else curves_of(features)
+    data = Dataset(VALUES[:, : len(features)], DATA.y, DATA.qid, features)
     accepted = []
     for number, name in enumerate((*SHOWN, *CONTROLS, *HALVES)):
         if round_trip(model, target, tmp_path / str(number), data, {"f1": name}):
@@ -144,8 +146,7 @@ def test_commands_that_load_an_export_quote_the_folder(tmp_path):
 
 def test_random_models_with_hostile_names(tmp_path):
     accepted = sum((try_model(number, 7, tmp_path) for number in range(15)), start=try_model(0, 8, tmp_path))
-    assert set(accepted) == set(EXPORTS)
-    assert min(accepted.values()) > 0
+    assert set(EXPORTS) - {target for target, count in accepted.items() if count} == {"redis"}  # two features
 
 
 def test_the_checks_of_the_campaign_find_faults(tmp_path):

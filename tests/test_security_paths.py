@@ -101,6 +101,8 @@ def test_links_that_wait_in_the_folder_of_an_export_are_not_followed(target, tmp
         data = rs.Dataset([[0.0], [1.0], [2.0]], [0, 1, 2], [1, 1, 1])
         by_range = Preparation.learn(data, "query_min_max", "keep")
         model = LinearModel(MODEL.terms, 1, 0.0, by_range.of(["f1"]))
+    elif target == "redis":
+        model = LinearModel((*MODEL.terms, Term("f2", 1, 0.5)), 2)
     options = {"names": NAMES} if target.startswith("vespa") else {}
     names = [file.name for file in export_model(model, target, tmp_path / "first", **options).files]
     (tmp_path / "mine.txt").write_text("mine")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import ranksieve as rs
@@ -11,7 +10,7 @@ from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.evaluate import measure, show_measures
 from ranksieve.cli.output import print_all, table
-from ranksieve.errors import DataError, lookup
+from ranksieve.errors import lookup
 
 if TYPE_CHECKING:
     from ranksieve.metrics import Evaluation
@@ -50,7 +49,7 @@ def compare(
 
     side = lookup(ALTERNATIVES, alternative, "alternative")
     data_file, rankings = (None, files) if metrics.qrels else (files[-1], files[:-1])
-    names = short_names(rankings)
+    names = opt.short_names(rankings)
     check_enough(rankings)
     baseline = names.get(baseline or "", baseline)
     check_baseline(list(names.values()), baseline)
@@ -89,15 +88,6 @@ def _show_queries(evaluations: Mapping[str, Evaluation], texts: Mapping[Any, str
             query_cells(rows, texts),
             f"Largest changes ({metric_title(metric)})",
         )
-
-
-def short_names(files: Sequence[str]) -> dict[str, str]:
-    """Map each file to its stem, or to its whole path if another file has the same stem."""
-    if len(set(files)) < len(files):
-        repeated = next(file for file in files if files.count(file) > 1)
-        raise DataError(repeated, None, "is named twice; name different models or score files")
-    stems = [Path(file).stem for file in files]
-    return {f: stem if stems.count(stem) == 1 else f for f, stem in zip(files, stems, strict=True)}
 
 
 def _show(evaluations: dict[str, Evaluation], result: Comparison) -> None:

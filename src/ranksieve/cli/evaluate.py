@@ -24,6 +24,7 @@ EMPTY_RULES: dict[str, Empty] = {"0": 0.0, "1": 1.0, "skip": "skip"}
     "ranksieve evaluate model.json test.txt --metric ndcg@10 --metric map",
     "ranksieve evaluate scores.txt test.txt --empty skip --per-query",
     "ranksieve evaluate run.txt --qrels qrels.txt",
+    "ranksieve evaluate hybrid.json bm25.run dense.run --qrels qrels.txt",
 )
 def evaluate(
     *,
@@ -31,6 +32,7 @@ def evaluate(
         str, opt.argument("MODEL", "A model, a file with one score per document, or a TREC run.")
     ],
     data: Annotated[opt.Text, opt.argument("DATA", opt.DATA_HELP)] = None,
+    clauses: opt.MoreRuns,
     metrics: opt.MetricOptions,
     empty: Annotated[
         opt.Text, opt.value("Model", "RULE", "Queries without a relevant document: 0, 1 or skip.")
@@ -46,7 +48,11 @@ def evaluate(
     profile follows trec_eval -c.
     """
     rule = None if empty is None else lookup(EMPTY_RULES, empty, "empty")
-    result = measure([model], data, metrics, scoring, rule)
+    joined = None
+    if data is not None:
+        opt.check_files([data, *(clauses.runs or ()), metrics.qrels])
+        joined = clauses.joined(data, metrics.qrels)
+    result = measure([model], data, metrics, scoring, rule, joined)
     evaluation = result.evaluations[model]
     show = partial(_show, evaluation, per_query, result.description)
     opt.print_result(as_plain_data(evaluation, per_query), as_json, show)
@@ -79,13 +85,14 @@ def measure(
     metrics: opt.MetricOptions,
     scoring: opt.ScoringOptions,
     empty: Empty | None = None,
+    clauses: rs.Dataset | None = None,
 ) -> Measured:
-    """Evaluate models and scores on the data, or TREC runs against the judgements."""
+    """Evaluate models and scores on the data or on ``clauses``, or TREC runs against the judgements."""
     opt.check_measures(metrics.metric, metrics.profile, metrics.ties)
     opt.check_files([*rankings, data_file, metrics.qrels, *scoring.files])
-    if (data_file is None) == (metrics.qrels is None):
+    if clauses is None and (data_file is None) == (metrics.qrels is None):
         raise ValueError("specify either DATA, or --qrels FILE to evaluate TREC runs")
-    if metrics.qrels is not None:
+    if clauses is None and metrics.qrels is not None:
         if metrics.ties is not None:
             reason = "TREC runs are ranked in trec_eval's order, ties by document id; leave it out"
             raise ParameterError("ties", metrics.ties, reason)
@@ -96,13 +103,17 @@ def measure(
         }
         return Measured(runs, by.description, None)
     source = data_file or ""
-    data, models = scoring.with_models(source, [file for file in rankings if opt.is_model(file)])
+    files = [file for file in rankings if opt.is_model(file)]
+    data, models = scoring.with_models(source, files, clauses)
     by = opt.measures_for(models, data, metrics.metric, metrics.profile, metrics.ties, also=("map",))
     evaluations = {}
     for file in rankings:
         scores = opt.finite_scores(models[file], data) if file in models else _scores_of(file, data, source)
+        documents = data
+        if clauses is not None and data.document_weight is not None:  # all documents count in their list
+            documents, scores = data.without_zero_weights()[0], scores[data.document_weight > 0]
         with while_doing(f"evaluating {source}"):
-            evaluations[file] = rs.evaluate(scores, data, by.metrics, by.profile, empty)
+            evaluations[file] = rs.evaluate(scores, documents, by.metrics, by.profile, empty)
     return Measured(evaluations, by.description, data)
 
 

@@ -23,9 +23,10 @@ EXPLAINED_ON_PAGE = 3  # of the worst queries
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(opt.ScoringOptions):
+class ExplainOptions(opt.MoreRuns, opt.ScoringOptions):
     """The options of ``ranksieve explain``."""
 
+    qrels: opt.Judgements = None
     query: Annotated[
         list[str] | None, opt.value("Subject", "ID", "Query to explain; several with --report.")
     ] = None
@@ -66,6 +67,9 @@ class ExplainOptions(opt.ScoringOptions):
                 raise ParameterError(
                     name, getattr(self, name), "needs `drop` or `worst`; add one or leave it out"
                 )
+        if self.unjudged == "drop" and (self.drop or self.worst is not None or self.report is not None):
+            reason = "is supported for `query` only; the metric would count unjudged documents as irrelevant"
+            raise ParameterError("unjudged", self.unjudged, reason)
         if self.costs is not None and not (self.drop or self.report is not None):
             raise ParameterError("costs", self.costs, "needs `drop`; add it or leave it out")
         opt.check_measures(self.metric, self.profile, self.ties)
@@ -76,6 +80,7 @@ class ExplainOptions(opt.ScoringOptions):
     "ranksieve explain model.json test.txt --query 7 --doc D12 --above D31",
     "ranksieve explain model.json test.txt --drop --costs costs.csv",
     "ranksieve explain model.json test.txt --worst 10",
+    "ranksieve explain hybrid.json bm25.run dense.run --qrels qrels.txt --query 7",
     "ranksieve explain model.json test.txt --costs costs.csv --report page.html",
 )
 def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) -> None:
@@ -86,8 +91,9 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
     feature and each cost group; --worst, the worst-ranked queries. --report writes everything to a page.
     """
     options.check()
-    opt.check_files([model, data, options.costs, *options.files], report=options.report)
-    documents, models = options.with_models(data, [model])
+    files = [model, data, *(options.runs or ()), options.qrels, options.costs, *options.files]
+    opt.check_files(files, report=options.report)
+    documents, models = options.with_models(data, [model], options.joined(data, options.qrels))
     if options.text:
         show_texts(documents, opt.comma_separated(",".join(options.text)))
     scorer: Any = models[model]

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
-from ranksieve.cli.compare import short_names
 from ranksieve.cli.output import print_text, progress, table
 from ranksieve.errors import DataError, ParameterError, while_doing
 
@@ -20,19 +19,11 @@ ALL_KINDS = "none, list_min_max, list_l2, list_z, reciprocal_rank@10 and @60"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClauseData(opt.ReadingOptions):
+class ClauseData(opt.FusionOptions, opt.ReadingOptions):
     """The runs and judgements, or a table."""
 
     runs: Annotated[list[str], opt.argument("RUN...", RUNS_HELP)]
-    qrels: Annotated[opt.Text, opt.value("Data", "FILE", "Judgements of the runs, such as TREC qrels.")] = (
-        None
-    )
-    unjudged: Annotated[
-        str, opt.value("Data", "RULE", "Returned documents without a judgement: zero (grade 0) or drop.")
-    ] = "zero"
-    depth: Annotated[
-        int | None, opt.value("Data", "N", "Number of documents per clause and query.", "all", min=1)
-    ] = None
+    qrels: opt.Judgements = None
     values: Annotated[str, opt.value("Data", "KIND", "What a table holds: scores or ranks.")] = "scores"
     valid: Annotated[opt.Text, opt.value("Data", "FILE", "Validation data, if the clauses are a table.")] = (
         None
@@ -43,15 +34,11 @@ class ClauseData(opt.ReadingOptions):
         return (*super().files, *self.runs, self.qrels, self.valid)
 
     def read(self) -> tuple[rs.Dataset, rs.Dataset | None]:
-        if self.qrels is not None:
-            if self.valid is not None:
-                raise ParameterError("valid", self.valid, "applies to tables; leave it out")
-            names = {name: file for file, name in short_names(self.runs).items()}
-            return rs.fuse_runs(names, self.qrels, unjudged=self.unjudged, depth=self.depth), None
-        if len(self.runs) > 1:
-            raise ParameterError("qrels", None, "is required with several runs; pass a file of judgements")
-        if self.depth is not None:
-            raise ParameterError("depth", self.depth, "applies to runs; leave it out")
+        joined = self.join(self.runs, self.qrels)
+        if joined is not None and self.valid is not None:
+            raise ParameterError("valid", self.valid, "applies to tables; leave it out")
+        if joined is not None:
+            return self.with_texts(joined), None
         return self.data(self.runs[0]), None if self.valid is None else self.data(self.valid)
 
 

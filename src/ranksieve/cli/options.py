@@ -78,6 +78,7 @@ Data = Annotated[str, argument("DATA", DATA_HELP)]
 ModelFile = Annotated[str, argument("MODEL", MODEL_HELP)]
 ModelOutput = Annotated[str, output_option("FILE", "Model file to write.")]
 JsonOutput = Annotated[Text, output_option("FILE", "Write all points as JSON.")]
+Judgements = Annotated[Text, value("Data", "FILE", "Judgements of the runs, such as TREC qrels.")]
 Report = Annotated[Text, value("Output", "FILE", "Write an HTML page.")]
 Json = Annotated[bool, flag("Output", "--json", "Print one JSON object instead of text.")]
 Metrics = Annotated[list[str] | None, value("Model", "NAME", METRIC_HELP, "the model's, else ndcg@10")]
@@ -157,6 +158,15 @@ def previous_model(file: str) -> rs.LinearModel:
     if not isinstance(model, rs.LinearModel):
         raise DataError(file, None, "must be a linear model of ranksieve for `previous`")
     return model
+
+
+def short_names(files: Sequence[str]) -> dict[str, str]:
+    """Map each file to its stem, or to its whole path if another file has the same stem."""
+    if len(set(files)) < len(files):
+        repeated = next(file for file in files if files.count(file) > 1)
+        raise DataError(repeated, None, "is named twice; name different models or score files")
+    stems = [Path(file).stem for file in files]
+    return {f: stem if stems.count(stem) == 1 else f for f, stem in zip(files, stems, strict=True)}
 
 
 def widen_to(data: rs.Dataset, n_features: int) -> rs.Dataset:
@@ -331,6 +341,41 @@ class ReadingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FusionOptions:
+    """How the results of the clauses of a hybrid search are joined with judgements."""
+
+    unjudged: Annotated[
+        str, value("Data", "RULE", "Returned documents without a judgement: zero (grade 0) or drop.")
+    ] = "zero"
+    depth: Annotated[
+        int | None, value("Data", "N", "Number of documents per clause and query.", "all", min=1)
+    ] = None
+
+    def join(self, runs: Sequence[str], qrels: Text) -> rs.Dataset | None:
+        """The data of the clauses in ``runs``; None without judgements, for one table."""
+        if qrels is not None:
+            names = {name: file for file, name in short_names(runs).items()}
+            return rs.fuse_runs(names, qrels, unjudged=self.unjudged, depth=self.depth)
+        if len(runs) > 1:
+            raise ParameterError("qrels", None, "is required with several runs; pass a file of judgements")
+        if self.depth is not None:
+            raise ParameterError("depth", self.depth, "applies to runs; leave it out")
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoreRuns(FusionOptions):
+    """The other clauses of a hybrid search, if DATA is the run of the first one."""
+
+    runs: Annotated[
+        list[str] | None, argument("RUN...", "Further clauses of a hybrid search; needs --qrels.")
+    ] = None
+
+    def joined(self, data: str, qrels: Text) -> rs.Dataset | None:
+        return self.join([data, *(self.runs or ())], qrels)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainData(ReadingOptions):
     """Training data, with weights of queries and documents."""
 
@@ -495,15 +540,20 @@ class ScoringOptions(ReadingOptions):
         ),
     ] = None
 
-    def with_models(self, data_file: str, model_files: Sequence[str]) -> tuple[rs.Dataset, dict[str, Scorer]]:
+    def with_models(
+        self, data_file: str, model_files: Sequence[str], clauses: rs.Dataset | None = None
+    ) -> tuple[rs.Dataset, dict[str, Scorer]]:
         """Read data with enough columns for all models, and the models; foreign models get the data's names.
 
-        ``missing`` overrides the models' policies.
+        ``missing`` overrides the models' policies. ``clauses``: the data, if they have been read from runs.
         """
         from ranksieve.model.foreign import open_model
 
         files = {file: open_model(file) for file in model_files}
-        data = read_data(data_file, self.missing or "keep", None, self.arguments)
+        if clauses is not None and self.missing is not None:
+            reason = "applies to tables; a clause that did not return a document counts 0; leave it out"
+            raise ParameterError("missing", self.missing, reason)
+        data = clauses or read_data(data_file, self.missing or "keep", None, self.arguments)
         models = {name: file.read(data.feature_names, self.first_feature) for name, file in files.items()}
         data = widen_to(data, max((model.n_features for model in models.values()), default=0))
         if self.missing is not None:

@@ -16,6 +16,7 @@ from ranksieve.export.base import FILE_NAME, Maker, NameRule, Product, Target, p
 from ranksieve.export.boosters import lightgbm, xgboost
 from ranksieve.export.elasticsearch import MODEL_NAME, RESCORE_WINDOW, learning_to_rank_plugin
 from ranksieve.export.elasticsearch_ltr import LTR_WINDOW, MODEL_ID, elasticsearch_ltr
+from ranksieve.export.esql import esql
 from ranksieve.export.hybrid import (
     HYBRID_WINDOW,
     elasticsearch_linear,
@@ -25,10 +26,12 @@ from ranksieve.export.hybrid import (
 )
 from ranksieve.export.hybrid_sql import hybrid_sql
 from ranksieve.export.lucene import feature_list
+from ranksieve.export.milvus import milvus
 from ranksieve.export.onnx_graph import onnx
 from ranksieve.export.painless import painless_script
 from ranksieve.export.plain_files import json_model, python, ranklib
 from ranksieve.export.qdrant import qdrant
+from ranksieve.export.redis import redis
 from ranksieve.export.solr import solr
 from ranksieve.export.sql import sql
 from ranksieve.export.vespa import PROFILE_NAME, VESPA_RERANK_COUNT, vespa
@@ -84,8 +87,11 @@ EXPORTS: dict[str, Target] = {
         window=LTR_WINDOW,
     ),
     "elasticsearch_linear": _hybrid(elasticsearch_linear, MODEL_NAME),
+    "esql": _hybrid(esql, MODEL_NAME),
     "opensearch_hybrid": _hybrid(opensearch_hybrid, MODEL_NAME),
     "mongodb": _hybrid(mongodb, FILE_NAME),
+    "milvus": _hybrid(milvus, FILE_NAME),
+    "redis": _hybrid(redis, FILE_NAME),
     "qdrant": Target(qdrant, WINDOW_OPTIONS, folder=True, window=HYBRID_WINDOW),
     "vespa": Target(vespa, NAME_OPTIONS, folder=True, curves=True, model_name=PROFILE_NAME),
     "vespa_second_phase": _vespa("second"),

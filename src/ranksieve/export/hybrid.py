@@ -70,19 +70,20 @@ def hybrid(
     engine: str,
     query_of: Callable[[str], Any],
     kinds: Collection[str] = (BY_RANGE, "query_min"),
+    by_rank: bool = False,
 ) -> Hybrid:
     """Sub-queries of a model: those of the feature set, or else ``query_of`` the engine's field name.
 
-    ``kinds`` are the normalisations, and policies for missing values, that the engine computes. Scales of the
-    training data are folded into the weights. A negative weight is refused. A document that a sub-query does
-    not return gets 0 from it; after scaling by range that is the minimum of the query, so the engine
-    implements missing="query_min".
+    ``kinds`` are the normalisations, and policies for missing values, that the engine computes, and with
+    ``by_rank`` also weighted reciprocal ranks. Scales of the training data are folded into the weights. A
+    negative weight is refused. A document that a sub-query does not return gets 0 from it; after scaling by
+    range that is the minimum of the query, so the engine implements missing="query_min".
     """
     kind = model.preparation.normalisation.kind
     by_range = kind == BY_RANGE
     within = [one for one in kinds if by_range or one != "query_min"]
-    if "list_l2" in kinds and rank_constant(kind) is not None:
-        within.append(kind)  # engines with this normalisation also have weighted RRF
+    if by_rank and rank_constant(kind) is not None:
+        within.append(kind)
     model = prepare_for_export(model, engine, within=within)
     if list_scaling(kind) is None:
         warn_about_means(model, engine, f"fit with `missing={'query_min' if by_range else 'zero'!r}`")
@@ -161,7 +162,7 @@ def elasticsearch_linear(model: LinearModel, options: Options) -> Product:
     """
     k = rank_constant(model.preparation.normalisation.kind)
     engine = f"Elasticsearch's {'linear' if k is None else 'rrf'} retriever"
-    search = hybrid(model, options, engine, match, (*NORMALISERS, "query_min"))
+    search = hybrid(model, options, engine, match, (*NORMALISERS, "query_min"), by_rank=True)
     normaliser = NORMALISERS.get(search.kind, "none")
     scaled = {} if k is not None else {"normalizer": normaliser}
     retrievers = [
@@ -207,7 +208,7 @@ def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
     The pipeline normalises scores or, for weights of reciprocal ranks, ranks.
     """
     _check_normalisation(model)
-    search = hybrid(model, options, OPENSEARCH, match, (*TECHNIQUES, "query_min"))
+    search = hybrid(model, options, OPENSEARCH, match, (*TECHNIQUES, "query_min"), by_rank=True)
     shares, total = _shares(search)
     k = rank_constant(search.kind)
     note = f"Scores are the model's divided by {total:.6g}, because weights must sum to 1"

@@ -250,6 +250,12 @@ class HybridChoice:
         }  # fmt: skip
 
 
+class CoarseRanker(SparseRanker):
+    """Compares normalisations with fewer splits into folds."""
+
+    _cv_repeats = 2
+
+
 @dataclass(eq=False, repr=False)
 class HybridRanker(Ranker):
     """Weights ≥ 0 of the clauses of a hybrid search, selected on held-out queries.
@@ -463,19 +469,20 @@ class HybridRanker(Ranker):
         limits = [limit for limit in (self.max_features, most) if limit is not None]
         return min(limits, default=None)
 
-    def _sparse(
-        self, names: Sequence[str], families: Sequence[str] = FAMILIES, **options: Any
-    ) -> SparseRanker:
+    def _sparse(self, names: Sequence[str], coarse: bool = False, **options: Any) -> SparseRanker:
         """The ranker of normalised scores."""
-        return SparseRanker(
+        limited = self._most() is not None or self.max_cost is not None
+        effort: dict[str, Any] = {"families": FAMILIES if limited else (PATH,), **(COARSE if coarse else {})}
+        ranker = (CoarseRanker if coarse else SparseRanker)(
             self._most(), self.metric, feature_costs=self.feature_costs, max_cost=self.max_cost,
             must_have=self.must_have, must_not=self.must_not, signs=dict.fromkeys(names, 1.0),
-            profile=self.profile, rule=self.rule, families=families, cv=self.cv,
-            random_state=self.random_state, pair_weighting=self.pair_weighting, normalise="none",
-            missing="error", shape="linear", **options,
+            profile=self.profile, rule=self.rule, cv=self.cv, random_state=self.random_state,
+            pair_weighting=self.pair_weighting, normalise="none", missing="error", shape="linear", **effort,
         )  # fmt: skip
+        ranker.set_params(**options)
+        return ranker
 
-    def _tuned(self, task: Task, kind: str, families: Sequence[str], **options: Any) -> SparseRanker:
+    def _tuned(self, task: Task, kind: str, coarse: bool = False, **options: Any) -> SparseRanker:
         """Weights under a normalisation; the penalty does not depend on the scale of the scores."""
         preparation = preparation_of(kind)
         present, weight = drop_zero_weight(preparation.apply(task.source), task.query_weight)
@@ -483,11 +490,11 @@ class HybridRanker(Ranker):
         spread = np.array(learn_normalisation(present, "within_z", weight).scale)
         varies = np.ptp(present.X, axis=0) > 0
         spread /= np.exp(np.log(spread[varies]).mean()) if varies.any() else 1.0
-        ranker = self._sparse(task.source.feature_names, families, l1_weights=spread.tolist())
+        ranker = self._sparse(task.source.feature_names, coarse, l1_weights=spread.tolist(), **options)
         previous = None if task.previous is None else replace(task.previous, preparation=NO_PREPARATION)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about scales, which the penalty allows for, and grids of α
-            ranker.set_params(**options).fit(
+            ranker.fit(
                 present, valid=valid, query_weight=None if task.query_weight is None else weight,
                 previous=previous, progress=task.progress,
             )  # fmt: skip
@@ -505,14 +512,11 @@ class HybridRanker(Ranker):
         self._sparse(present.feature_names)  # checks the parameters
         if number_of_folds(self.cv, present, task.valid) == 0 and task.valid is None:
             return self._without_choice(task)
-        limited = self._most() is not None or self.max_cost is not None
-        first = FAMILIES if limited else (PATH,)  # a coarse path may skip all models within the limits
-        tuned = {kind: self._tuned(task, kind, first, **COARSE) for kind in kinds}
-        best = max(kinds, key=lambda kind: float(tuned[kind].choice_.chosen_values.mean()))
-        tuned[best] = max(
-            (tuned[best], self._tuned(task, best, FAMILIES)),
-            key=lambda ranker: float(ranker.choice_.chosen_values.mean()),
-        )
+        tuned = {kind: self._tuned(task, kind, coarse=len(kinds) > 1) for kind in kinds}
+        fine = set(kinds) if len(kinds) == 1 else set[str]()
+        while (best := max(kinds, key=lambda kind: _criterion(tuned[kind]))) not in fine:
+            tuned[best] = self._tuned(task, best)
+            fine.add(best)
         return self._chosen(task, kinds, tuned, best)
 
     def _chosen(
@@ -527,7 +531,7 @@ class HybridRanker(Ranker):
             values = choice.validation.values[choice.index]
             weights = shares(names, tuned[kind].coef_)
             fusions.append(Fusion("tuned", kind, weights, values, True, _cost(costs, weights)))
-            criterion.append(float(choice.chosen_values.mean()))
+            criterion.append(_criterion(tuned[kind]))
             coefs.append(tuned[kind].coef_)
         measure, usual = _Measure(task, first.choice_.validation, first.n_folds_), self._usual(names, kinds)
         for kind in dict.fromkeys(kind for _, kind, _ in usual):
@@ -620,7 +624,7 @@ class HybridRanker(Ranker):
             others = [one for one in _as_list(self.must_have) if one != name]
             values = np.zeros(len(self.hybrid_.query_ids))
             if len(X.feature_names) > len(excluded):
-                ranker = self._tuned(task, kind, FAMILIES, must_not=excluded, must_have=others)
+                ranker = self._tuned(task, kind, must_not=excluded, must_have=others)
                 values = ranker.choice_.validation.values[ranker.choice_.index]
             loss, low, high = interval(self.hybrid_.chosen.values - values)
             saved = None
@@ -723,6 +727,10 @@ def _within(budget: Budget, coefs: FloatArray) -> BoolArray:
     used, limits = coefs != 0, budget.among(np.ones(coefs.shape[1], dtype=bool))
     required = used[:, limits.fixed].all(axis=1) & ~used[:, ~limits.usable].any(axis=1)
     return np.asarray(budget.allows(coefs) & required)
+
+
+def _criterion(ranker: SparseRanker) -> float:
+    return float(ranker.choice_.chosen_values.mean())
 
 
 def _cost(costs: FeatureCosts | None, weights: Mapping[str, float]) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -183,6 +183,7 @@ class SparseRanker(Ranker):
         interval over queries; None if only one of them was fitted.
     """
 
+    _cv_repeats: ClassVar[int] = CV_REPEATS
     choice_: Choice = field(init=False)
     n_folds_: int = field(init=False)
     costs_: FeatureCosts | None = field(init=False)
@@ -460,7 +461,7 @@ class SparseRanker(Ranker):
         if n_folds == 0:
             return None
         few_queries = np.count_nonzero(task.data.pairs_per_query) < ENOUGH_QUERIES
-        repeats = CV_REPEATS if task.preparation.steps is None else CURVE_CV_REPEATS
+        repeats = self._cv_repeats if task.preparation.steps is None else CURVE_CV_REPEATS
         if not few_queries or task.data.n_features > MAX_REPEATED_FEATURES:
             repeats = 1
         return Folds(task.data, n_folds, repeats, self.random_state, task.query_weight, self._loss())

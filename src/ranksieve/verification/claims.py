@@ -41,6 +41,7 @@ from ranksieve.verification.case import (
     COST,
     DAMAGE_ERRORS,
     DATA_DESCRIPTIONS,
+    HYBRID,
     REFIT_TOLERANCE,
     WEIGHT_TOLERANCE,
     Case,
@@ -132,6 +133,8 @@ def check_weights(case: Case) -> Verdict:
     if "objective" not in proof:
         if any("gap" in name for name in proof):
             raise NotChecked("the certificate states a gap without an objective")
+        if case.model.method == HYBRID:  # weights that minimise nothing, such as equal weights
+            return make_verdict(WEIGHTS, [*_by_new_fit(case, ()), *_same_statement(case)])
         raise NotGiven("no objective is stated, so nothing is claimed about the weights")
     recomputed, findings = case.recomputed, [*_consistent(proof), *_unproven(case)]
     shape = CURVES if case.model.has_curves else None
