@@ -561,7 +561,10 @@ def with_dates(seconds, seed=0):
     return Dataset(X, np.arange(200) % 3, np.repeat(np.arange(20), 10))
 
 
-@pytest.mark.parametrize("target", LUCENE)
+SINGLE = [*LUCENE, "onnx", "ranklib"]
+
+
+@pytest.mark.parametrize("target", SINGLE)
 def test_a_warning_counts_the_pairs_that_float32_changes(target, tmp_path):
     sample = with_dates(600)
     model = weighing(1e-4, 0.01)
@@ -579,7 +582,7 @@ def test_a_warning_counts_the_pairs_that_float32_changes(target, tmp_path):
     assert (int(found[1]), int(found[2])) == (changed, pairs)
 
 
-@pytest.mark.parametrize("target", LUCENE)
+@pytest.mark.parametrize("target", [*LUCENE, "onnx"])
 @pytest.mark.parametrize("weight", [3e-5, -3e-5])
 def test_far_values_are_centred_so_that_sums_keep_their_digits(target, weight, tmp_path):
     sample = with_dates(3e6)
@@ -615,7 +618,7 @@ def test_changed_pairs_are_those_of_a_count_by_hand():
     assert changed_pairs(ours, theirs, group_queries(qid)) == (pairs, changed)
 
 
-@pytest.mark.parametrize("target", LUCENE)
+@pytest.mark.parametrize("target", [*SINGLE, "xgboost", "elasticsearch_ltr"])
 def test_thresholds_that_float32_cannot_tell_from_values_are_counted(target, tmp_path):
     sample = with_dates(600)
     curve = Curve((1.7e9 + 300.0,), (0.0, 1.0))

@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import Preparation
+from ranksieve.rankers.hybrid import preparation_of
 from tests.contracts.test_export_contract import reported_shift, unscaled
 
 N_QUERIES, SIZE = 40, 30
@@ -126,6 +127,29 @@ def curve_cases(odd_names=True, missing=True):
     if missing:
         holes = with_holes(plain)
         yield Case("curves, missing values", curves(holes, missing=1.0), holes)
+
+
+CLAUSES = ("bm25", "dense", "phrase", "clicks")
+
+
+def result_lists(ties=False, seed=4):
+    """Scores of four clauses, of which each returned about two thirds of the documents."""
+    rng = np.random.default_rng(seed)
+    n = N_QUERIES * SIZE
+    X = rng.gamma(2.0, 3.0, (n, len(CLAUSES))) + 0.1
+    if ties:
+        X = np.where(rng.random(X.shape) < 0.4, np.ceil(X), X)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    alone = np.isnan(X).all(axis=1)
+    X[alone, 0] = rng.random(int(alone.sum())) + 1.0
+    X = X.astype(np.float32).astype(np.float64)
+    return Dataset(X, rng.integers(0, 3, n), np.repeat(np.arange(N_QUERIES), SIZE), CLAUSES)
+
+
+def hybrid_model(kind, weights=(0.4, 0.3, 0.2, 0.1)):
+    """A model as HybridRanker fits them."""
+    terms = tuple(Term(name, j, w) for j, (name, w) in enumerate(zip(CLAUSES, weights, strict=True)))
+    return LinearModel(terms, len(CLAUSES), preparation=preparation_of(kind), method="HybridRanker")
 
 
 def size_of_sums(model, data):
