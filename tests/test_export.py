@@ -504,6 +504,18 @@ def test_inputs_are_not_overwritten(home, tmp_path):
     assert (tmp_path / "model.json").read_text() == before
 
 
+def test_the_command_reads_columns_of_other_names(home, tmp_path):
+    """The sample documents, with other names of columns, give the same shift."""
+    data = rs.read_dataset("train.txt")
+    rows = [["query", "grade", *data.feature_names]]
+    rows += [[q, y, *x] for q, y, x in zip(data.qid, data.y, data.X.tolist(), strict=True)]
+    Path("train.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    columns = ("--qid-column", "query", "--label-column", "grade")
+    run("export", "model.json", "train.txt", "--to", "solr", "-o", "text")
+    run("export", "model.json", "train.csv", *columns, "--to", "solr", "-o", "table")
+    assert Path("text", "model.json").read_bytes() == Path("table", "model.json").read_bytes()
+
+
 def test_the_command_refuses_in_one_sentence(home, tmp_path):
     def export(*options):
         return refused("export", "model.json", "-o", "out", *options)
@@ -520,6 +532,9 @@ def test_the_command_refuses_in_one_sentence(home, tmp_path):
     assert store == "exporting model.json: --store s: does not apply to onnx; leave it out"
     assert store.facts == ("store", "s")
     assert export("--to", "vespa").facts[0] == "names"
+    assert export("--to", "solr", "--qid-column", "q") == (
+        "--qid-column q: needs DATA, the sample documents; add them or leave it out"
+    )
     (tmp_path / "null.json").write_text("null")
     assert export("--to", "solr", "--featureset", "null.json").facts == ("null.json", None)
     (tmp_path / "few.json").write_text('[{"name": "other"}]')

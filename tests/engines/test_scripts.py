@@ -123,7 +123,7 @@ def test_hybrid_searches(node, tmp_path):
         pytest.skip("hybrid searches need the plugin neural-search, which is published for OpenSearch 2 only")
     data, done = result_lists(), []
     index = node.index(data, data.feature_names)
-    for k, kind in enumerate(["list_min_max@opensearch", "list_l2"]):
+    for k, kind in enumerate(["list_min_max@opensearch", "list_l2", "reciprocal_rank@60"]):
         case = Case(kind, hybrid_model(kind), data)
         result = export_model(
             case.model, "opensearch_hybrid", tmp_path / str(k), name=f"hybrid{k}", window=SIZE,
