@@ -30,7 +30,11 @@ class Node:
     """A node whose documents have one numeric field per feature."""
 
     def __init__(self, name, folder, plugins="", **options):
-        self.name, self.server, self.known = name, Server(name.lower(), folder, *plugins.split(), **options), {}
+        self.name, self.server, self.known = (
+            name,
+            Server(name.lower(), folder, *plugins.split(), **options),
+            {},
+        )
         self.version = self.server.call("GET", "/")["version"]["number"]
 
     def index(self, data, names):
@@ -124,7 +128,8 @@ def test_hybrid_searches(node, tmp_path):
     data, done = result_lists(), []
     index = node.index(data, data.feature_names)
     for k, kind in enumerate(["list_min_max@opensearch", "list_l2", "reciprocal_rank@60"]):
-        case = Case(kind, hybrid_model(kind), data)
+        ranked = kind.startswith("reciprocal")  # with weights from OpenSearch 3.1 only
+        case = Case(kind, hybrid_model(kind, (0.25,) * 4) if ranked else hybrid_model(kind), data)
         result = export_model(
             case.model, "opensearch_hybrid", tmp_path / str(k), name=f"hybrid{k}", window=SIZE,
             featureset={name: returned_by(name) for name in data.feature_names},

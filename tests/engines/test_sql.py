@@ -119,9 +119,7 @@ class PostgreSQL(SQLite):
         columns = ", ".join(f"{one} {kind}" for one, kind in zip(names, kinds, strict=True))
         self.database.run(f"CREATE TABLE {name} ({columns})")
         lines = ("\t".join("\\N" if v is None else repr(v) for v in row) for row in rows)
-        self.database.run(
-            f"COPY {name} FROM STDIN", stream=StringIO("".join(f"{line}\n" for line in lines))
-        )
+        self.database.run(f"COPY {name} FROM STDIN", stream=StringIO("".join(f"{line}\n" for line in lines)))
 
     def run(self, text):
         return [tuple(row) for row in self.database.run(text) or ()]

@@ -30,7 +30,8 @@ def export(
     sample: Annotated[
         opt.Text,
         opt.argument(
-            "DATA", "Sample documents, to shift scores if the engine rejects negative ones, and to check ranks."
+            "DATA",
+            "Sample documents, to shift scores if the engine rejects negative ones, and to check ranks.",
         ),
     ] = None,
     reading: opt.ScoringOptions,

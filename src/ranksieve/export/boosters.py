@@ -120,7 +120,7 @@ def _xgboost_tree(root: Node, feature: int, n_features: int) -> dict[str, Any]:
         if isinstance(node, Split):
             parents[left] = parents[right] = k
     return {
-        "base_weights": [0.0] * n,
+        "base_weights": [0.0 if isinstance(node, Split) else node for node, _, _ in nodes],
         "categories": [],
         "categories_nodes": [],
         "categories_segments": [],
