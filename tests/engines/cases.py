@@ -203,6 +203,38 @@ def compare(case, target, result, theirs, precision="float32", data=None):
     return Comparison(data.n_docs, difference, changed_pairs(ours, theirs, data.qid))
 
 
+def close_times():
+    """A model of scores and times within ten minutes, which float32 cannot tell apart, and such documents."""
+    data = documents(2)
+    X = data.X.copy()
+    X[:, 1] = 1.7e9 + np.floor(600 * np.random.default_rng(5).random(data.n_docs))
+    data = data.replace_features(X)
+    return Case("close times", LinearModel((Term("f1", 0, 1e-4), Term("f2", 1, 0.01)), 2), data)
+
+
+def close_curves():
+    """The same with a curve of the times."""
+    case, thresholds = close_times(), tuple(1.7e9 + 60.0 + 120 * np.arange(4))
+    curve = Curve(thresholds, (0.0, 0.4, 0.1, 0.9, 0.6))
+    return replace(
+        case,
+        model=LinearModel((Term("f1", 0, 1.0, Curve((4.0,), (0.0, 0.03))), Term("f2", 1, 1.0, curve)), 2),
+    )
+
+
+def check_warning(case, caught, theirs):
+    """The numbers in the warning are those of pairs that the engine's scores tie or reverse."""
+    ours, pairs, changed = case.model.predict(case.data), 0, 0
+    for query in np.unique(case.data.qid):
+        rows = case.data.qid == query
+        a, b = (np.subtract.outer(one[rows], one[rows]) for one in (ours, np.asarray(theirs, dtype=float)))
+        apart = a > 1e-9
+        pairs, changed = pairs + int(apart.sum()), changed + int((apart & (b <= 0)).sum())
+    assert changed > 100
+    (message,) = (str(one.message) for one in caught if "32-bit" in str(one.message))
+    assert f"the order of {changed:,} of the {pairs:,} pairs" in message, (changed, pairs)
+
+
 def changed_pairs(ours, theirs, qid):
     """Pairs of documents of a query that are in the opposite order."""
     count = 0

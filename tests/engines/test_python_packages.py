@@ -13,6 +13,9 @@ from tests.engines.cases import (
     ODD_NAMES,
     SIZE,
     Case,
+    check_warning,
+    close_curves,
+    close_times,
     compare,
     curve_cases,
     documents,
@@ -50,6 +53,26 @@ def test_onnxruntime(dtype, tmp_path):
         precision = "float32" if case.model.has_curves else dtype
         done.append(compare(case, "onnx", result, theirs, precision))
     record("onnxruntime", version("onnxruntime"), f"onnx, {dtype}", done)
+
+
+@pytest.mark.parametrize("case", [close_times(), close_curves()], ids=["linear", "curves"])
+def test_onnxruntime_ranks_as_the_warning_of_float32_says(case, tmp_path):
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    with pytest.warns(UserWarning, match="32-bit") as caught:
+        result = export_model(case.model, "onnx", tmp_path / "model.onnx", sample=case.data)
+    session = runtime.InferenceSession(result.files[0], providers=["CPUExecutionProvider"])
+    (theirs,) = session.run(["scores"], {"features": columns(case).astype(np.float32)})
+    check_warning(case, caught, theirs)
+
+
+def test_xgboost_ranks_as_the_warning_of_float32_says(tmp_path):
+    xgboost = pytest.importorskip("xgboost", reason="XGBoost is not installed")
+    case = close_curves()
+    with pytest.warns(UserWarning, match="32-bit") as caught:
+        result = export_model(case.model, "xgboost", tmp_path / "model.json", sample=case.data)
+    booster = xgboost.Booster(model_file=result.files[0])
+    theirs = booster.predict(xgboost.DMatrix(columns(case), feature_names=booster.feature_names))
+    check_warning(case, caught, theirs)
 
 
 def names_for(case):

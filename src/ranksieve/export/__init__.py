@@ -56,7 +56,12 @@ def _hybrid(make: Maker, rule: NameRule) -> Target:
 def _script(engine: str) -> Target:
     make = partial(painless_script, engine=engine)
     return Target(
-        make, WINDOW_OPTIONS, folder=True, curves=True, model_name=MODEL_NAME, window=RESCORE_WINDOW
+        make,
+        WINDOW_OPTIONS | {"sample"},
+        folder=True,
+        curves=True,
+        model_name=MODEL_NAME,
+        window=RESCORE_WINDOW,
     )
 
 

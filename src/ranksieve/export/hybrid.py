@@ -217,7 +217,8 @@ def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
             combination["parameters"] = {"weights": shares}
             note += ". Weights of reciprocal ranks need OpenSearch 3.1 or later."
         else:
-            note = f"Scores are the model's divided by {search.clauses[0].weight:.6g}, the weight of each clause."
+            weight = search.clauses[0].weight
+            note = f"Scores are the model's divided by {weight:.6g}, the weight of each clause."
         processor: Any = {"score-ranker-processor": {"combination": combination}}
     else:
         technique = TECHNIQUES[search.kind]

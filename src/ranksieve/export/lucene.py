@@ -163,6 +163,12 @@ def shift_note(shift: float, engine: str) -> str:
     )
 
 
+def centring(scores: FloatArray) -> float:
+    """Constant to add to scores that are far from 0 for their range, else 0."""
+    low, high = float(np.min(scores)), float(np.max(scores))
+    return near_zero(scores) if high > low and abs(low + high) / 2 > FAR * (high - low) else 0.0
+
+
 def near_zero(scores: FloatArray) -> float:
     """Constant that makes the lowest score 1 to 2 % of the range of scores."""
     low = float(np.min(scores))
