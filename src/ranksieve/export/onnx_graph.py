@@ -66,14 +66,15 @@ def onnx(model: LinearModel, options: Options) -> Product:
     if single:
         centred, notes = _centred(model, options.sample)
         _check_float32(centred)
-        columns = zip(centred.weights, *centre_and_scale(centred), strict=True)
-        summands = [partial(_summand, *map(np.float32, numbers)) for numbers in columns]
+        columns = np.array([centred.weights, *centre_and_scale(centred)], dtype=np.float32).T
+        summands = [partial(_summand, numbers) for numbers in columns]
         warn_of_changed_pairs(model, options.sample, "ONNX", summands, centred.intercept)
         model = centred
     return Product({f"{options.name}.onnx": _serialise(model, names, options.name, dtype)}, notes)
 
 
-def _summand(weight: AnyArray, centre: AnyArray, scale: AnyArray, x: AnyArray) -> AnyArray:
+def _summand(numbers: AnyArray, x: AnyArray) -> AnyArray:
+    weight, centre, scale = numbers
     return np.asarray(weight * ((x - centre) / scale))
 
 
@@ -84,7 +85,7 @@ def _centred(model: LinearModel, sample: Dataset | None) -> tuple[LinearModel, t
         return model, ()
     shift, centre = near_zero(model.predict(sample)), np.zeros(len(model.terms))
     centre[list(far)] = list(far.values())
-    scaling = Normalisation("z", model.names, tuple(centre), (1.0,) * len(centre))
+    scaling = Normalisation("z", tuple(model.names), tuple(centre), (1.0,) * len(centre))
     preparation = replace(model.preparation, normalisation=scaling)
     intercept = model.intercept + shift + float(centre @ model.weights)
     centred = replace(model, intercept=intercept, preparation=preparation)
