@@ -143,18 +143,26 @@ def opensearch_hybrid(folder, columns):
         need(kind == "normalization-processor", "unknown processor")
         need(settings["combination"]["technique"] == "arithmetic_mean", "unknown technique")
         normalised = OPENSEARCH_TECHNIQUES[settings["normalization"]["technique"]]
-    weights = settings["combination"]["parameters"]["weights"]
     queries = json.loads((folder / "query.json").read_text())["query"]["hybrid"]["queries"]
-    need(len(queries) == len(weights) <= 5, "number of weights and sub-queries")
-    need(all(isinstance(w, float) and 0 <= w <= 1 for w in weights), "weights must be in range [0.0 … 1.0]")
-    need(abs(sum(weights) - 1) < 0.01, "sum of weights must be 1")
+    weights = settings["combination"].get("parameters", {}).get("weights")
+    if weights is None:
+        need(kind == "score-ranker-processor", "weights")
+        weights, divisor = [1.0] * len(queries), 1.0
+    else:
+        need(len(queries) == len(weights), "number of weights")
+        need(
+            all(isinstance(w, float) and 0 <= w <= 1 for w in weights), "weights must be in range [0.0 … 1.0]"
+        )
+        need(abs(sum(weights) - 1) < 0.01, "sum of weights must be 1")
+        divisor = sum(np.float32(weight) for weight in weights)
+    need(len(queries) <= 5, "number of sub-queries")
     total = np.zeros(size(columns), dtype=np.float32)
     for query, weight in zip(queries, weights, strict=True):
         scores = np.asarray(columns[field_of(query)], dtype=np.float32)
         returned = ~np.isnan(scores)
         if returned.any():
             total = added(total, returned, normalised(scores, returned), weight)
-    return total / np.float32(sum(np.float32(weight) for weight in weights))
+    return total / np.float32(divisor)
 
 
 # --- MongoDB: $scoreFusion -------------------------------------------------------------------------------

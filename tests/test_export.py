@@ -22,6 +22,7 @@ from ranksieve.export.vespa import decimal
 from ranksieve.io.letor import write_letor
 from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import KEEP_MISSING, NOT_NORMALISED, MissingPolicy, Normalisation, Preparation
+from tests.contracts.test_export_contract import SCRIPTS, unscaled
 from tests.engine_readers import READERS
 from tests.refusals import refused_data, refused_parameter
 from tests.test_cli import refused, run
@@ -506,6 +507,18 @@ def test_inputs_are_not_overwritten(home, tmp_path):
     assert (tmp_path / "model.json").read_text() == before
 
 
+def test_the_command_reads_columns_of_other_names(home, tmp_path):
+    """The sample documents, with other names of columns, give the same shift."""
+    data = rs.read_dataset("train.txt")
+    rows = [["query", "grade", *data.feature_names]]
+    rows += [[q, y, *x] for q, y, x in zip(data.qid, data.y, data.X.tolist(), strict=True)]
+    Path("train.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    columns = ("--qid-column", "query", "--label-column", "grade")
+    run("export", "model.json", "train.txt", "--to", "solr", "-o", "text")
+    run("export", "model.json", "train.csv", *columns, "--to", "solr", "-o", "table")
+    assert Path("text", "model.json").read_bytes() == Path("table", "model.json").read_bytes()
+
+
 def test_the_command_refuses_in_one_sentence(home, tmp_path):
     def export(*options):
         return refused("export", "model.json", "-o", "out", *options)
@@ -522,6 +535,9 @@ def test_the_command_refuses_in_one_sentence(home, tmp_path):
     assert store == "exporting model.json: --store s: does not apply to onnx; leave it out"
     assert store.facts == ("store", "s")
     assert export("--to", "vespa").facts[0] == "names"
+    assert export("--to", "solr", "--qid-column", "q") == (
+        "--qid-column q: needs DATA, the sample documents; add them or leave it out"
+    )
     (tmp_path / "null.json").write_text("null")
     assert export("--to", "solr", "--featureset", "null.json").facts == ("null.json", None)
     (tmp_path / "few.json").write_text('[{"name": "other"}]')
@@ -564,7 +580,10 @@ def with_dates(seconds, seed=0):
     return Dataset(X, np.arange(200) % 3, np.repeat(np.arange(20), 10))
 
 
-@pytest.mark.parametrize("target", LUCENE)
+SINGLE = [*LUCENE, "onnx", "ranklib"]
+
+
+@pytest.mark.parametrize("target", SINGLE)
 def test_a_warning_counts_the_pairs_that_float32_changes(target, tmp_path):
     sample = with_dates(600)
     model = weighing(1e-4, 0.01)
@@ -582,7 +601,7 @@ def test_a_warning_counts_the_pairs_that_float32_changes(target, tmp_path):
     assert (int(found[1]), int(found[2])) == (changed, pairs)
 
 
-@pytest.mark.parametrize("target", LUCENE)
+@pytest.mark.parametrize("target", [*LUCENE, *SCRIPTS, "onnx"])
 @pytest.mark.parametrize("weight", [3e-5, -3e-5])
 def test_far_values_are_centred_so_that_sums_keep_their_digits(target, weight, tmp_path):
     sample = with_dates(3e6)
@@ -593,11 +612,13 @@ def test_far_values_are_centred_so_that_sums_keep_their_digits(target, weight, t
     result = export_model(model, target, tmp_path / "out", sample=sample)  # without a warning
     theirs = READERS[target](tmp_path / "out", {"f1": X[:, 0], "f2": X[:, 1]}).astype(np.float64)
     assert theirs.min() >= 0
+    theirs = unscaled(result, target, theirs)
     differences = theirs - model.predict(sample)
     assert np.ptp(differences) < 2e-5  # the sum without a centre, near 51000, has steps of 0.004
+    notes = " ".join(result.notes)
     if weight > 0:
-        assert "Scores lack the constant 51000" in result.notes[0]
-        assert differences.mean() == pytest.approx(-float(re.search(r"constant (\S+),", result.notes[0])[1]))
+        assert "Scores lack the constant 51000" in notes
+        assert differences.mean() == pytest.approx(-float(re.search(r"constant (\S+),", notes)[1]))
 
 
 def test_no_warning_without_differences(tmp_path):
@@ -618,7 +639,7 @@ def test_changed_pairs_are_those_of_a_count_by_hand():
     assert changed_pairs(ours, theirs, group_queries(qid)) == (pairs, changed)
 
 
-@pytest.mark.parametrize("target", LUCENE)
+@pytest.mark.parametrize("target", [*SINGLE, "xgboost", "elasticsearch_ltr"])
 def test_thresholds_that_float32_cannot_tell_from_values_are_counted(target, tmp_path):
     sample = with_dates(600)
     curve = Curve((1.7e9 + 300.0,), (0.0, 1.0))

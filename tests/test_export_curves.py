@@ -234,6 +234,14 @@ def test_models_of_lightgbm_load_in_lightgbm(tmp_path):
         assert loaded.dump_model()["max_feature_idx"] == 5
 
 
+def test_leaves_of_xgboost_hold_their_values_where_vespa_reads_them(tmp_path):
+    """XGBoost stores a leaf as a condition and as a base weight; Vespa's importer reads the second."""
+    (file,) = exported(curved(), "xgboost", tmp_path).files
+    for tree in json.loads(file.read_text())["learner"]["gradient_booster"]["model"]["trees"]:
+        leaves = [k for k, child in enumerate(tree["left_children"]) if child == -1]
+        assert [tree["base_weights"][k] for k in leaves] == [tree["split_conditions"][k] for k in leaves]
+
+
 def test_models_of_xgboost_load_in_xgboost(tmp_path):
     xgboost = pytest.importorskip("xgboost")
     for missing in (False, True):

@@ -100,6 +100,17 @@ def test_reciprocal_ranks_without_ties(target, kind, reader, tmp_path):
         assert_same_order(ours, theirs, 1e-7)
 
 
+def test_equal_weights_of_reciprocal_ranks_need_no_weights_in_opensearch(tmp_path):
+    """Versions before 3.1 reject weights."""
+    model = model_of("reciprocal_rank@60", (0.5,) * N_CLAUSES)
+    result = export_model(model, "opensearch_hybrid", tmp_path / "out")
+    assert "weights" not in (tmp_path / "out" / "pipeline.json").read_text()
+    assert "the model's divided by 0.5, the weight of each clause" in result.notes[-1]
+    for scores in list(lists(ties=False))[:100]:
+        theirs = hybrid_readers.opensearch_hybrid(tmp_path / "out", columns_of(scores))
+        np.testing.assert_allclose(0.5 * theirs, scores_of(model, scores), rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize(("target", "kind", "reader"), BY_RANK)
 def test_reciprocal_ranks_with_ties_are_the_mean_over_the_orders_of_the_index(target, kind, reader, tmp_path):
     """Over all rotations of the index each of m tied documents has each of the m ranks equally often."""

@@ -10,6 +10,7 @@ import numpy as np
 from ranksieve.data.dataset import Dataset
 from ranksieve.model.linear import Curve, LinearModel, Term
 from ranksieve.prepare import Preparation
+from ranksieve.rankers.hybrid import preparation_of
 from tests.contracts.test_export_contract import reported_shift, unscaled
 
 N_QUERIES, SIZE = 40, 30
@@ -128,6 +129,29 @@ def curve_cases(odd_names=True, missing=True):
         yield Case("curves, missing values", curves(holes, missing=1.0), holes)
 
 
+CLAUSES = ("bm25", "dense", "phrase", "clicks")
+
+
+def result_lists(ties=False, seed=4):
+    """Scores of four clauses, of which each returned about two thirds of the documents."""
+    rng = np.random.default_rng(seed)
+    n = N_QUERIES * SIZE
+    X = rng.gamma(2.0, 3.0, (n, len(CLAUSES))) + 0.1
+    if ties:
+        X = np.where(rng.random(X.shape) < 0.4, np.ceil(X), X)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    alone = np.isnan(X).all(axis=1)
+    X[alone, 0] = rng.random(int(alone.sum())) + 1.0
+    X = X.astype(np.float32).astype(np.float64)
+    return Dataset(X, rng.integers(0, 3, n), np.repeat(np.arange(N_QUERIES), SIZE), CLAUSES)
+
+
+def hybrid_model(kind, weights=(0.4, 0.3, 0.2, 0.1)):
+    """A model as HybridRanker fits them."""
+    terms = tuple(Term(name, j, w) for j, (name, w) in enumerate(zip(CLAUSES, weights, strict=True)))
+    return LinearModel(terms, len(CLAUSES), preparation=preparation_of(kind), method="HybridRanker")
+
+
 def size_of_sums(model, data):
     """The largest intermediate sum of each document, if nothing cancels."""
     X = data.X[:, [term.index for term in model.terms]]
@@ -177,6 +201,38 @@ def compare(case, target, result, theirs, precision="float32", data=None):
     )
     difference = float(np.abs(theirs - ours).max() / max(np.abs(ours).max(), 1e-30))
     return Comparison(data.n_docs, difference, changed_pairs(ours, theirs, data.qid))
+
+
+def close_times():
+    """A model of scores and times within ten minutes, which float32 cannot tell apart, and such documents."""
+    data = documents(2)
+    X = data.X.copy()
+    X[:, 1] = 1.7e9 + np.floor(600 * np.random.default_rng(5).random(data.n_docs))
+    data = data.replace_features(X)
+    return Case("close times", LinearModel((Term("f1", 0, 1e-4), Term("f2", 1, 0.01)), 2), data)
+
+
+def close_curves():
+    """The same with a curve of the times."""
+    case, thresholds = close_times(), tuple(1.7e9 + 60.0 + 120 * np.arange(4))
+    curve = Curve(thresholds, (0.0, 0.4, 0.1, 0.9, 0.6))
+    return replace(
+        case,
+        model=LinearModel((Term("f1", 0, 1.0, Curve((4.0,), (0.0, 0.03))), Term("f2", 1, 1.0, curve)), 2),
+    )
+
+
+def check_warning(case, caught, theirs):
+    """The numbers in the warning are those of pairs that the engine's scores tie or reverse."""
+    ours, pairs, changed = case.model.predict(case.data), 0, 0
+    for query in np.unique(case.data.qid):
+        rows = case.data.qid == query
+        a, b = (np.subtract.outer(one[rows], one[rows]) for one in (ours, np.asarray(theirs, dtype=float)))
+        apart = a > 1e-9
+        pairs, changed = pairs + int(apart.sum()), changed + int((apart & (b <= 0)).sum())
+    assert changed > 100
+    (message,) = (str(one.message) for one in caught if "32-bit" in str(one.message))
+    assert f"the order of {changed:,} of the {pairs:,} pairs" in message, (changed, pairs)
 
 
 def changed_pairs(ours, theirs, qid):

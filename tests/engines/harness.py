@@ -12,6 +12,7 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,21 @@ def classpath(name):
     if done.returncode:
         lines = [line for line in done.stdout.splitlines() if "ERROR" in line] or ["no reason"]
         pytest.skip(f"{name}: Maven could not fetch its packages: {lines[0][:200]}")
+    jars = [jar for entry in new.read_text().split(os.pathsep) for jar in unpacked(Path(entry))]
+    new.write_text(os.pathsep.join(jars))
     new.replace(known)
     return known.read_text()
+
+
+def unpacked(entry):
+    """A jar, or the jars of a plugin, whose package is a zip archive."""
+    if entry.suffix != ".zip":
+        return [str(entry)]
+    folder = CACHE / "plugins" / entry.stem
+    with zipfile.ZipFile(entry) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".jar")]
+        archive.extractall(folder, names)
+    return [str(folder / name) for name in names]
 
 
 def java(name, *arguments, options=(), stdin=None, seconds=JAVA_SECONDS):

@@ -1,4 +1,4 @@
-"""Time of rescoring in Solr and OpenSearch: ``python -m tests.engines.latency`` prints a table."""
+"""Time of rescoring in Solr and OpenSearch: ``python -m tests.engines.latency`` writes docs/engines.md."""
 
 from __future__ import annotations
 
@@ -13,16 +13,24 @@ import lightgbm
 import numpy as np
 
 import ranksieve as rs
+from ranksieve.export.painless import POSITIVE
+from tests.engines.__main__ import DOCS, write
 from tests.engines.harness import HERE, Server
 from tests.engines.test_scripts import Node
 from tests.engines.test_solr import CORE, features
 
 N_FEATURES, ROUNDS, WARM_UP = 100, 100, 60
 SIZES = (100, 1000)
+BEGIN, END = "<!-- written by python -m tests.engines.latency -->", "<!-- end of the latency table -->"
+HEAD = (
+    "| model | features | validation NDCG@10 | test NDCG@10 | Solr, 100 | Solr, 1,000 | OpenSearch, 100 | "
+    "OpenSearch, 1,000 |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
+)
+N_TREES, N_LEAVES = (25, 50, 100, 200, 400), (4, 8, 31)  # of ensembles
 
 
-def models(train, test):
-    """(label, model or its trees, number of features, NDCG@10 of the test queries)."""
+def models(train, valid, test):
+    """(label, model or its trees, number of features, NDCG@10 of the validation and the test queries)."""
     full = rs.LinearRanker().fit(train)
     sparse = rs.SparseRanker(max_features=8).fit(train)
     curves = rs.SparseRanker(max_features=8, shape="curves").fit(train)
@@ -32,22 +40,38 @@ def models(train, test):
         ("curves as trees", curves),
     ):
         model = ranker.to_model()
-        yield label, model, len(model.terms), ndcg(test, ranker.predict(test))
-    goal = ndcg(test, sparse.predict(test))
-    for n_trees in (25, 100, 400):
-        booster = lightgbm.LGBMRanker(
-            n_estimators=n_trees, num_leaves=31, n_jobs=1, verbose=-1, random_state=0
+        yield (
+            label,
+            model,
+            len(model.terms),
+            *(ndcg(part, ranker.predict(part)).mean() for part in (valid, test)),
         )
-        booster.fit(train.X, train.y, group=train.queries.sizes)
-        reached = ndcg(test, booster.predict(test.X))
-        if reached >= goal - 0.005:
-            break
-    used = int(np.count_nonzero(booster.feature_importances_))
-    yield f"LightGBM, {n_trees} trees of 31 leaves", booster.booster_, used, reached
+    booster, leaves = as_accurate(ndcg(valid, curves.predict(valid)), train, valid)
+    used = int(np.count_nonzero(booster.feature_importance()))
+    label = f"LightGBM, {booster.num_trees()} trees of {leaves} leaves"
+    yield label, booster, used, *(ndcg(part, booster.predict(part.X)).mean() for part in (valid, test))
+
+
+def as_accurate(goal, train, valid):
+    """The smallest ensemble whose validation NDCG@10 is at most one standard error below the goal."""
+    tried = []
+    for leaves in N_LEAVES:
+        settings = {"num_leaves": leaves, "min_child_samples": 50, "colsample_bytree": 0.5}
+        settings |= {"n_estimators": max(N_TREES), "n_jobs": 1, "verbose": -1, "random_state": 0}
+        ranker = lightgbm.LGBMRanker(**settings)
+        booster = ranker.fit(train.X, train.y, group=train.queries.sizes).booster_
+        for n_trees in N_TREES:
+            lost = goal - ndcg(valid, booster.predict(valid.X, num_iteration=n_trees))
+            enough = lost.mean() <= lost.std(ddof=1) / np.sqrt(len(lost))
+            tried.append((not enough, n_trees * leaves if enough else lost.mean(), n_trees, leaves, booster))
+    _, _, n_trees, leaves, booster = min(tried, key=lambda one: one[:2])
+    return lightgbm.Booster(model_str=booster.model_to_string(num_iteration=n_trees)), leaves
 
 
 def ndcg(data, scores):
-    return rs.evaluate(scores, data, "ndcg@10", "standard").mean["ndcg@10"]
+    """NDCG@10 of each query."""
+    values = rs.evaluate(scores, data, "ndcg@10", "standard").per_query["ndcg@10"]
+    return values[~np.isnan(values)]
 
 
 def solr_trees(booster, names, name):
@@ -66,6 +90,23 @@ def solr_trees(booster, names, name):
     kind = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
     declared = [{"name": one} for one in used]
     return {"class": kind, "name": name, "store": name, "features": declared, "params": {"trees": trees}}
+
+
+def painless_trees(booster, names):
+    """A LightGBM model as a Painless script with a function per tree."""
+
+    def node(part):
+        if "leaf_value" in part:
+            return repr(part["leaf_value"])
+        left, right = (node(part[f"{side}_child"]) for side in ("left", "right"))
+        return f"(x[{part['split_feature']}] <= {part['threshold']!r} ? {left} : {right})"
+
+    trees = [node(one["tree_structure"]) for one in booster.dump_model()["tree_info"]]
+    functions = [f"double t{k}(double[] x) {{ return {tree}; }}" for k, tree in enumerate(trees)]
+    lines = [*functions, f"double[] x = new double[{len(names)}];"]
+    used = np.flatnonzero(booster.feature_importance())
+    lines += [f"x[{j}] = doc['{names[j]}'].value;" for j in used]
+    return "\n".join([*lines, "double s = 0;", *(f"s += t{k}(x);" for k in range(len(trees))), POSITIVE])
 
 
 def timed(run):
@@ -89,7 +130,7 @@ def in_solr(data, cases, folder):
     ]
     server.call("POST", f"{CORE}/update?commit=true", rows)
     yield "no model", [timed(lambda: solr_search(server, 0, None))] * len(SIZES)
-    for k, (label, model, _, _) in enumerate(cases):
+    for k, (label, model, *_) in enumerate(cases):
         name = f"m{k}"
         if isinstance(model, lightgbm.Booster):
             body = solr_trees(model, data.feature_names, name)
@@ -121,17 +162,21 @@ def solr_search(server, n, model):
 def in_opensearch(data, cases, folder):
     node = Node("OpenSearch", folder / "node")
     index = node.index(data, data.feature_names)
+    limit = {"persistent": {"script.max_size_in_bytes": 10_000_000}}  # for the ensemble
+    node.server.call("PUT", "/_cluster/settings", limit)
     plain = {"query": {"match": {"all": "documents"}}, "size": 10}
     yield "no model", [timed(lambda: node.server.call("POST", f"/{index}/_search", plain)) for _ in SIZES]
-    for k, (label, model, _, _) in enumerate(cases):
-        if isinstance(model, lightgbm.Booster):
-            yield label, ["not a script"] * len(SIZES)
-            continue
-        cells = []
+    for k, (label, model, *_) in enumerate(cases):
+        is_ensemble, cells = isinstance(model, lightgbm.Booster), []
+        exported = cases[0][1] if is_ensemble else model  # for the query
         for n in SIZES:
-            result = rs.export_model(model, "opensearch_script", folder / f"s{k}-{n}", name=f"s{k}", window=n)
+            place = folder / f"s{k}-{n}"
+            result = rs.export_model(exported, "opensearch_script", place, name=f"s{k}", window=n)
             script, text = (file.read_text() for file in result.files)
-            node.server.call("PUT", f"/_scripts/s{k}", json.loads(script))
+            content = json.loads(script)
+            if is_ensemble:
+                content["script"]["source"] = painless_trees(model, data.feature_names)
+            node.server.call("PUT", f"/_scripts/s{k}", content)
             query = json.loads(text.replace("YOUR_FIELD", "all").replace("USER_QUERY", "documents"))
             cells.append(
                 timed(
@@ -144,22 +189,31 @@ def in_opensearch(data, cases, folder):
 
 def main():
     warnings.simplefilter("ignore")
-    both = rs.make_ranking(
-        n_queries=150, n_features=N_FEATURES, n_informative=8, docs_per_query=(20, 30), random_state=0
+    queries = rs.make_ranking(
+        n_queries=900, n_features=N_FEATURES, n_informative=8, docs_per_query=(20, 30), random_state=0
     )
-    even = np.arange(both.n_queries) % 2 == 0
-    train, test = both.select_queries(even), both.select_queries(~even)
-    cases = list(models(train, test))
+    part = np.arange(queries.n_queries) % 6
+    train, valid, test = (queries.select_queries(one) for one in (part < 4, part == 4, part == 5))
+    cases = list(models(train, valid, test))
     tables = {}
     for engine, run in (("Solr", in_solr), ("OpenSearch", in_opensearch)):
         with tempfile.TemporaryDirectory() as folder:
-            tables[engine] = dict(run(both, cases, Path(folder)))
-    print("| model | features | NDCG@10 | Solr, 100 | Solr, 1,000 | OpenSearch, 100 | OpenSearch, 1,000 |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
-    about = {"no model": ("", "")} | {label: (str(n), f"{value:.3f}") for label, _, n, value in cases}
-    for label, cells in about.items():
-        print("| " + " | ".join([label, *cells, *tables["Solr"][label], *tables["OpenSearch"][label]]) + " |")
-    print(f"{both.n_docs} documents", lightgbm.__version__)
+            tables[engine] = dict(run(test, cases, Path(folder)))
+    about = {"no model": ("",) * 3}
+    about |= {label: (str(n), f"{valid:.3f}", f"{test:.3f}") for label, _, n, valid, test in cases}
+    rows = [
+        (label, *cells, *(cell for engine in tables.values() for cell in engine[label]))
+        for label, cells in about.items()
+    ]
+    text = HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    print(f"{text}{test.n_docs} documents, LightGBM {lightgbm.__version__}")
+    write(DOCS / "engines.md", lambda page: between(page, BEGIN, text))
+
+
+def between(page, begin, text):
+    """The page with this table."""
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n\n{text}\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,21 @@ import numpy as np
 import pytest
 
 from ranksieve.export import export_model
-from tests.engines.cases import ODD_NAMES, Case, compare, curve_cases, documents, linear, linear_cases
+from tests.engines.cases import (
+    ODD_NAMES,
+    SIZE,
+    Case,
+    check_warning,
+    close_curves,
+    close_times,
+    compare,
+    curve_cases,
+    documents,
+    hybrid_model,
+    linear,
+    linear_cases,
+    result_lists,
+)
 from tests.engines.harness import record
 
 pytestmark = pytest.mark.engines
@@ -39,6 +53,26 @@ def test_onnxruntime(dtype, tmp_path):
         precision = "float32" if case.model.has_curves else dtype
         done.append(compare(case, "onnx", result, theirs, precision))
     record("onnxruntime", version("onnxruntime"), f"onnx, {dtype}", done)
+
+
+@pytest.mark.parametrize("case", [close_times(), close_curves()], ids=["linear", "curves"])
+def test_onnxruntime_ranks_as_the_warning_of_float32_says(case, tmp_path):
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    with pytest.warns(UserWarning, match="32-bit") as caught:
+        result = export_model(case.model, "onnx", tmp_path / "model.onnx", sample=case.data)
+    session = runtime.InferenceSession(result.files[0], providers=["CPUExecutionProvider"])
+    (theirs,) = session.run(["scores"], {"features": columns(case).astype(np.float32)})
+    check_warning(case, caught, theirs)
+
+
+def test_xgboost_ranks_as_the_warning_of_float32_says(tmp_path):
+    xgboost = pytest.importorskip("xgboost", reason="XGBoost is not installed")
+    case = close_curves()
+    with pytest.warns(UserWarning, match="32-bit") as caught:
+        result = export_model(case.model, "xgboost", tmp_path / "model.json", sample=case.data)
+    booster = xgboost.Booster(model_file=result.files[0])
+    theirs = booster.predict(xgboost.DMatrix(columns(case), feature_names=booster.feature_names))
+    check_warning(case, caught, theirs)
 
 
 def names_for(case):
@@ -76,6 +110,37 @@ def test_qdrant(tmp_path):
         theirs = formula_scores(qdrant, case.data, [key[1:-1] for key in keys], result.files[0])
         done.append(compare(case, "qdrant", result, theirs, "float32 score"))
     record("Qdrant", f"client {version('qdrant-client')}, local", "qdrant", done)
+
+
+def test_qdrant_with_several_searches(tmp_path):
+    """Each clause is a vector of one number, so that its scores are these; a list is a filter."""
+    qdrant = pytest.importorskip("qdrant_client", reason="Qdrant's client is not installed")
+    models, client, data = qdrant.models, qdrant.QdrantClient(":memory:"), result_lists()
+    case = Case("hybrid", hybrid_model("none"), data)
+    result = export_model(case.model, "qdrant", tmp_path / "out", window=SIZE)
+    vector = models.VectorParams(size=1, distance=models.Distance.DOT)
+    client.create_collection("documents", dict.fromkeys(data.feature_names, vector))
+    points = [
+        models.PointStruct(
+            id=i,
+            vector={k: [v] for k, v in zip(data.feature_names, x, strict=True) if not np.isnan(v)},
+            payload={"list": int(data.qid[i])},
+        )
+        for i, x in enumerate(data.X.tolist())
+    ]
+    client.upsert("documents", points)
+    theirs = np.full(data.n_docs, np.nan)
+    for query in np.unique(data.qid).tolist():
+        content = json.loads(result.files[0].read_text())
+        for name, search in zip(data.feature_names, content["prefetch"], strict=True):
+            search |= {"query": [1.0], "using": name}
+            search["filter"] = {"must": [{"key": "list", "match": {"value": query}}]}
+        request = models.QueryRequest(**{**content, "limit": SIZE})
+        done = client.query_points("documents", request.query, prefetch=request.prefetch, limit=SIZE)
+        for point in done.points:
+            theirs[point.id] = point.score
+    comparison = compare(case, "qdrant", result, theirs, "float32 score")
+    record("Qdrant", f"client {version('qdrant-client')}, local", "qdrant, searches", [comparison])
 
 
 def formula_scores(qdrant, data, keys, file):

@@ -9,7 +9,17 @@ from scipy.special import expit
 from ranksieve.data.dataset import Dataset
 from ranksieve.export import export_model
 from ranksieve.model.foreign import read_model
-from tests.engines.cases import Comparison, changed_pairs, compare, curve_cases, documents, linear_cases
+from tests.engines.cases import (
+    Comparison,
+    changed_pairs,
+    check_warning,
+    close_curves,
+    close_times,
+    compare,
+    curve_cases,
+    documents,
+    linear_cases,
+)
 from tests.engines.harness import classpath, java, record, version_of
 
 pytestmark = pytest.mark.engines
@@ -67,6 +77,14 @@ def test_exported_models_have_their_scores_in_ranklib(shape, tmp_path):
         zeros = case.data.replace_features(np.nan_to_num(case.data.X)) if shape == "curves" else case.data
         done.append(compare(case, "ranklib", result, scores(out), data=zeros))
     record("RankLib", version(), f"ranklib, {shape}", done)
+
+
+@pytest.mark.parametrize("case", [close_times(), close_curves()], ids=["linear", "curves"])
+def test_ranks_are_as_the_warning_of_float32_says(case, tmp_path):
+    with pytest.warns(UserWarning, match="32-bit") as caught:
+        (model,) = export_model(case.model, "ranklib", tmp_path / "model.txt", sample=case.data).files
+    run([f"score {model} {letor(case.data, tmp_path / 'data')} {tmp_path / 'scores'}"])
+    check_warning(case, caught, scores(tmp_path / "scores"))
 
 
 def test_models_that_ranklib_trains_have_its_scores(tmp_path):

@@ -12,6 +12,9 @@ import pytest
 from ranksieve.export import export_model
 from tests.engines.cases import (
     Case,
+    check_warning,
+    close_curves,
+    close_times,
     compare,
     curve_cases,
     curves,
@@ -110,6 +113,17 @@ def test_scores_are_the_models(solr, index, shape, tmp_path):
         zeros = case.data.replace_features(np.nan_to_num(case.data.X))
         done.append(compare(case, "solr", result, theirs, data=zeros))
     record("Solr", version_of("solr", "solr-core"), f"solr, {shape}", done)
+
+
+@pytest.mark.parametrize("shape", ["linear", "curves"])
+def test_ranks_are_as_the_warning_of_float32_says(solr, index, shape, tmp_path):
+    case = close_times() if shape == "linear" else close_curves()
+    with pytest.warns(UserWarning, match="32-bit") as caught:
+        result = export_model(
+            case.model, "solr", tmp_path / "out", name=f"times_{shape}", store=f"times_{shape}",
+            featureset=features(case.data), sample=case.data,
+        )  # fmt: skip
+    check_warning(case, caught, scores(solr, index, case.data, result))
 
 
 @pytest.mark.parametrize("shape", ["linear", "curves"])

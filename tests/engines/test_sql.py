@@ -17,13 +17,16 @@ import pytest
 
 from ranksieve.export import export_model
 from ranksieve.export.sql import quoted
+from ranksieve.rankers.hybrid import ENGINES as HYBRID_ENGINES
 from tests.engines.cases import (
     Case,
     compare,
     curve_cases,
     documents,
+    hybrid_model,
     linear,
     linear_cases,
+    result_lists,
     with_holes,
 )
 from tests.engines.harness import record
@@ -49,10 +52,10 @@ class SQLite:
     def __init__(self):
         self.database = sqlite3.connect(":memory:")
 
-    def load(self, names, rows):
-        self.database.execute(f"CREATE TABLE YOUR_TABLE ({', '.join(names)})")
+    def load(self, names, rows, name="YOUR_TABLE"):
+        self.database.execute(f"CREATE TABLE {name} ({', '.join(names)})")
         marks = ", ".join("?" * len(names))
-        self.database.executemany(f"INSERT INTO YOUR_TABLE VALUES ({marks})", rows)
+        self.database.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
 
     def run(self, text):
         done = self.database.execute(text)
@@ -69,13 +72,13 @@ class DuckDB(SQLite):
         duckdb = pytest.importorskip("duckdb", reason="DuckDB's package is not installed")
         self.database, self.version = duckdb.connect(), duckdb.__version__
 
-    def load(self, names, rows):
+    def load(self, names, rows, name="YOUR_TABLE"):
         import pyarrow as pa
 
         columns = [pa.array(column) for column in zip(*rows, strict=True)]
-        table = pa.table(columns, [name.strip('"').replace('""', '"') for name in names])
+        table = pa.table(columns, [one.strip('"').replace('""', '"') for one in names])
         self.database.register("arrow", table)
-        self.database.execute("CREATE TABLE YOUR_TABLE AS SELECT * FROM arrow")
+        self.database.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
 
 
 class PostgreSQL(SQLite):
@@ -111,14 +114,12 @@ class PostgreSQL(SQLite):
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 
-    def load(self, names, rows):
+    def load(self, names, rows, name="YOUR_TABLE"):
         kinds = ["bigint", "bigint", *["double precision"] * (len(names) - 2)]
-        columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-        self.database.run(f"CREATE TABLE YOUR_TABLE ({columns})")
+        columns = ", ".join(f"{one} {kind}" for one, kind in zip(names, kinds, strict=True))
+        self.database.run(f"CREATE TABLE {name} ({columns})")
         lines = ("\t".join("\\N" if v is None else repr(v) for v in row) for row in rows)
-        self.database.run(
-            "COPY YOUR_TABLE FROM STDIN", stream=StringIO("".join(f"{line}\n" for line in lines))
-        )
+        self.database.run(f"COPY {name} FROM STDIN", stream=StringIO("".join(f"{line}\n" for line in lines)))
 
     def run(self, text):
         return [tuple(row) for row in self.database.run(text) or ()]
@@ -147,13 +148,32 @@ def test_scores_are_the_models(name, tmp_path):
         record(name, database.version, "sql", done)
 
 
+def rows_of(data):
+    """Query, number and features of each document, with None for missing values."""
+    X = data.X.astype(object)
+    X[np.isnan(data.X)] = None
+    return [(int(q), i, *x) for i, (q, x) in enumerate(zip(data.qid, X.tolist(), strict=True))]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_hybrid_searches(name, tmp_path):
+    done, data = [], result_lists(ties=True)
+    with closing(ENGINES[name]()) as database:
+        database.load(["query", "document", *data.feature_names], rows_of(data), "results")
+        for kind in HYBRID_ENGINES["sql"]:
+            case = Case(kind, hybrid_model(kind), data)
+            result = export_model(case.model, "sql_hybrid", tmp_path / f"{kind}.sql")
+            theirs = np.full(data.n_docs, np.nan)
+            for _, document, score in database.run(result.files[0].read_text()):
+                theirs[document] = score
+            done.append(compare(case, "sql_hybrid", result, theirs, "float64"))
+        record(name, database.version, "sql_hybrid", done)
+
+
 def scores(database, data, names, folder):
     """Scores of the query and, if there is one, of the expression, which are equal to the last bit."""
     columns = [quoted(names.get(name, name)) for name in data.feature_names]
-    X = data.X.astype(object)
-    X[np.isnan(data.X)] = None
-    rows = [(int(q), i, *x) for i, (q, x) in enumerate(zip(data.qid, X.tolist(), strict=True))]
-    database.load(["YOUR_QUERY_ID", "YOUR_DOCUMENT_ID", *columns], rows)
+    database.load(["YOUR_QUERY_ID", "YOUR_DOCUMENT_ID", *columns], rows_of(data))
     ranked = database.run((folder / "query.sql").read_text())
     assert ranked == sorted(ranked, key=lambda row: (row[0], -row[2]))
     theirs = np.empty(data.n_docs)

@@ -47,6 +47,7 @@ RENAMED = {  # options whose name differs from the parameter they set
     "feature_costs": "--costs",
     "previous": "--from",
     "target": "--to",
+    "names": "--engine-names",
     "select": "--metric",
 }
 SECTIONS = ("Arguments", "Subject", "Data", "Columns", "Budget", "Model", "Computing", "Output", "Options")

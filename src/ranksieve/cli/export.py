@@ -30,22 +30,17 @@ def export(
     sample: Annotated[
         opt.Text,
         opt.argument(
-            "DATA", "Sample documents; needed to shift scores for engines that reject negative ones."
+            "DATA",
+            "Sample documents, to shift scores if the engine rejects negative ones, and to check ranks.",
         ),
     ] = None,
+    reading: opt.ScoringOptions,
     to: Annotated[str, opt.value("Model", "ENGINE", TARGETS)],
     name: Annotated[
         opt.Text, opt.value("Model", "NAME", "Name of the model in the engine.", "ranker")
     ] = None,
-    names: Annotated[
-        opt.Text,
-        opt.value(
-            "Model",
-            "FILE",
-            "JSON object that maps feature names to names in the engine.",
-            None,
-            ["--engine-names"],
-        ),
+    engine_names: Annotated[
+        opt.Text, opt.value("Model", "FILE", "JSON object that maps feature names to names in the engine.")
     ] = None,
     featureset: Annotated[
         opt.Text, opt.value("Model", "FILE", "Feature definitions of the engine; those in use are written.")
@@ -70,12 +65,15 @@ def export(
     if output in ("", opt.STANDARD_STREAM):
         kind = "folder" if target.folder else "file"
         raise ParameterError("output", output, f"must be the name of a {kind}")
+    if sample is None:
+        refuse_without_data(reading)
+    used = (model, engine_names, featureset, sample, *reading.files)
     linear = rs.load_model(model)
     options = {
         "name": name,
-        "names": read_json(names, check_names) if names else None,
+        "names": read_json(engine_names, check_names) if engine_names else None,
         "featureset": read_json(featureset, target.check_featureset) if featureset else None,
-        "sample": opt.ScoringOptions().with_models(sample, [model])[0] if sample else None,
+        "sample": reading.with_models(sample, [model])[0] if sample else None,
         "store": store,
         "dtype": dtype,
         "window": window,
@@ -85,7 +83,7 @@ def export(
     ) as caught:  # shown at the end: an error must be a single message
         with while_doing(f"exporting {model}"):
             product = make_export(linear, to, {k: v for k, v in options.items() if v is not None})
-        inputs = {os.path.realpath(file) for file in (model, names, featureset, sample) if file}
+        inputs = {os.path.realpath(file) for file in used if file}
         for file in paths_of(product, target, Path(output)):
             if os.path.realpath(file) in inputs:
                 raise DataError(
@@ -103,6 +101,13 @@ def export(
         summary = f"Wrote {', '.join(files)}: {len(linear.terms)} features."
         for line in (summary, *exported.notes, *loading):
             print_text(line)
+
+
+def refuse_without_data(reading: opt.ScoringOptions) -> None:
+    """Refuse an option for DATA if there is none."""
+    for name, value in vars(reading).items():
+        if value is not None:
+            raise ParameterError(name, value, "needs DATA, the sample documents; add them or leave it out")
 
 
 def read_json(path: str, check: Callable[[Any], Any]) -> Any:

@@ -59,7 +59,12 @@ def _hybrid(make: Maker, rule: NameRule) -> Target:
 def _script(engine: str) -> Target:
     make = partial(painless_script, engine=engine)
     return Target(
-        make, WINDOW_OPTIONS, folder=True, curves=True, model_name=MODEL_NAME, window=RESCORE_WINDOW
+        make,
+        WINDOW_OPTIONS | {"sample"},
+        folder=True,
+        curves=True,
+        model_name=MODEL_NAME,
+        window=RESCORE_WINDOW,
     )
 
 
@@ -78,7 +83,7 @@ EXPORTS: dict[str, Target] = {
     "opensearch_script": _script("OpenSearch"),
     "elasticsearch_ltr": Target(
         elasticsearch_ltr,
-        WINDOW_OPTIONS | {"featureset"},
+        WINDOW_OPTIONS | {"featureset", "sample"},
         folder=True,
         lines=False,
         curves=True,
@@ -96,11 +101,11 @@ EXPORTS: dict[str, Target] = {
     "vespa": Target(vespa, NAME_OPTIONS, folder=True, curves=True, model_name=PROFILE_NAME),
     "vespa_second_phase": _vespa("second"),
     "vespa_global_phase": _vespa("global"),
-    "ranklib": Target(ranklib, NAME_OPTIONS, curves=True),
+    "ranklib": Target(ranklib, NAME_OPTIONS | {"sample"}, curves=True),
     "lightgbm": Target(lightgbm, NAME_OPTIONS, lines=False, curves=True),
-    "xgboost": Target(xgboost, NAME_OPTIONS, lines=False, curves=True),
+    "xgboost": Target(xgboost, NAME_OPTIONS | {"sample"}, lines=False, curves=True),
     "sql": Target(sql, NAME_OPTIONS, folder=True, curves=True),
-    "onnx": Target(onnx, NAME_OPTIONS | {"dtype"}, curves=True),
+    "onnx": Target(onnx, NAME_OPTIONS | {"dtype", "sample"}, curves=True),
     "json": Target(json_model, frozenset({"name"}), curves=True),
     "python": Target(python, NAME_OPTIONS, curves=True),
     "sql_hybrid": Target(hybrid_sql, NAME_OPTIONS),
@@ -149,7 +154,8 @@ def export_model(
         The engine's definitions of all features, as parsed JSON; those that the model does not use are left
         out. For hybrid search and elasticsearch_ltr, a mapping of feature names to queries.
     sample : Dataset, optional
-        Documents from which to estimate the lowest score, for engines that reject negative scores.
+        Documents from which to estimate the lowest score, for engines that reject negative scores, and the
+        pairs of documents that 32-bit numbers rank otherwise.
     store : str, optional
         The engine's feature store.
     dtype : "float32" or "float64", optional

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksieve.export.base import NameRule, Options, Product, engine_names, float32, prepare_for_export
+from ranksieve.export.lucene import tree_summands, warn_of_changed_pairs
 from ranksieve.export.trees import LEAF, Node, Split, curve_trees, flattened
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def xgboost(model: LinearModel, options: Options) -> Product:
     roots = curve_trees(model, "XGBoost", single=True)
     trees = [_xgboost_tree(root, j, len(names)) for j, root in enumerate(roots)]
     intercept = float32(model.intercept, "the intercept")
+    warn_of_changed_pairs(model, options.sample, "XGBoost", tree_summands(roots), intercept)
     booster = {
         "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
         "iteration_indptr": list(range(len(trees) + 1)),
@@ -118,7 +120,7 @@ def _xgboost_tree(root: Node, feature: int, n_features: int) -> dict[str, Any]:
         if isinstance(node, Split):
             parents[left] = parents[right] = k
     return {
-        "base_weights": [0.0] * n,
+        "base_weights": [0.0 if isinstance(node, Split) else node for node, _, _ in nodes],
         "categories": [],
         "categories_nodes": [],
         "categories_segments": [],

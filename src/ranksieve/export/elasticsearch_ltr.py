@@ -20,7 +20,7 @@ from ranksieve.export.base import (
 )
 from ranksieve.export.elasticsearch import ADDRESS
 from ranksieve.export.hybrid import sub_queries
-from ranksieve.export.lucene import USER_QUERY, check_defined, curl
+from ranksieve.export.lucene import USER_QUERY, check_defined, curl, tree_summands, warn_of_changed_pairs
 from ranksieve.export.trees import MISSING, Node, Split, curve_trees, differs_from_zero, flattened
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def elasticsearch_ltr(model: LinearModel, options: Options) -> Product:
     if options.featureset is not None:
         queries = sub_queries(options.featureset)
         check_defined(queries, names, "there is no query for")
-    trees = [_tree(root, j, names) for j, root in enumerate(curve_trees(model, engine, single=True))]
+    roots = curve_trees(model, engine, single=True)
+    warn_of_changed_pairs(model, options.sample, engine, tree_summands(roots), model.intercept, np.float64)
+    trees = [_tree(root, j, names) for j, root in enumerate(roots)]
     if model.intercept:
         trees.append(_tree(float32(model.intercept, "the intercept"), 0, names))
     ensemble = {

@@ -213,9 +213,14 @@ def opensearch_hybrid(model: LinearModel, options: Options) -> Product:
     k = rank_constant(search.kind)
     note = f"Scores are the model's divided by {total:.6g}, because weights must sum to 1"
     if k is not None:
-        combination = {"technique": "rrf", "rank_constant": k, "parameters": {"weights": shares}}
+        combination: dict[str, Any] = {"technique": "rrf", "rank_constant": k}
+        if len(set(shares)) > 1:
+            combination["parameters"] = {"weights": shares}
+            note += ". Weights of reciprocal ranks need OpenSearch 3.1 or later."
+        else:
+            weight = search.clauses[0].weight
+            note = f"Scores are the model's divided by {weight:.6g}, the weight of each clause."
         processor: Any = {"score-ranker-processor": {"combination": combination}}
-        note += ". Weights of reciprocal ranks need OpenSearch 3.1 or later."
     else:
         technique = TECHNIQUES[search.kind]
         combination = {"technique": "arithmetic_mean", "parameters": {"weights": shares}}

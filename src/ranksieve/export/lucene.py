@@ -7,9 +7,10 @@ import math
 import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from ranksieve.export.base import (
 from ranksieve.export.trees import MISSING, Node, curve_trees, lowest_score, notes_on_missing, tree_values
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from ranksieve.data.dataset import Dataset
     from ranksieve.data.queries import Queries
     from ranksieve.model.linear import LinearModel
@@ -81,7 +84,7 @@ def lucene_terms(
     model = prepare_for_export(model, engine)
     warn_about_means(model, engine)
     names = engine_names(model.names, options.names, ANY_NAME, engine)
-    normalisers, far = _normalisers(model, names), _far_centres(model, options.sample)
+    normalisers, far = _normalisers(model, names), far_centres(model, options.sample)
     for k, value in far.items():
         normalisers[k] = Normaliser("standard", value, 1.0)
     shift, notes = score_shift(model, options.sample, engine, lower=bool(far))
@@ -96,8 +99,7 @@ def lucene_terms(
         )
     weights = [weight32(term.weight, name) for term, name in zip(model.terms, names, strict=True)]
     terms = tuple(map(LuceneTerm, names, weights, normalisers))
-    if options.sample is not None:
-        warn_of_changed_pairs(model, options.sample, engine, [term.values for term in terms])
+    warn_of_changed_pairs(model, options.sample, engine, [term.values for term in terms])
     return terms, notes
 
 
@@ -107,10 +109,6 @@ class LuceneTree:
 
     name: str
     root: Node
-
-    def values(self, x: AnyArray) -> AnyArray:
-        """Levels of float32 values."""
-        return tree_values(self.root, x)
 
 
 def lucene_trees(
@@ -123,8 +121,7 @@ def lucene_trees(
     shift, notes = score_shift(model, options.sample, engine)
     constant = float32(model.intercept + shift, "the intercept")
     by_name = tuple(map(LuceneTree, names, trees))
-    if options.sample is not None:
-        warn_of_changed_pairs(model, options.sample, engine, [tree.values for tree in by_name])
+    warn_of_changed_pairs(model, options.sample, engine, tree_summands(trees), constant)
     return by_name, constant, (*notes, *notes_on_missing(model, engine, reads))
 
 
@@ -137,12 +134,9 @@ def score_shift(
     """
     scores = None if sample is None else model.predict(sample)
     lowest = min_possible_score(model) if scores is None else float(np.min(scores))
-    near = None if scores is None or not lower else _near_zero(scores)
+    near = None if scores is None or not lower else near_zero(scores)
     if near is not None and near < 0:
-        return near, (
-            f"Scores lack the constant {-near:.12g}, because {engine} computes in 32-bit numbers, in which "
-            "large scores lose digits; the ranking is the same.",
-        )
+        return near, (shift_note(near, engine),)
     if lowest is None:
         warn_caller(
             f"{engine} rejects negative scores, which this model may produce; pass documents as `sample` "
@@ -160,7 +154,22 @@ def score_shift(
     )
 
 
-def _near_zero(scores: FloatArray) -> float:
+def shift_note(shift: float, engine: str) -> str:
+    """Note on a constant that keeps scores small."""
+    change = f"are {shift:.12g} higher" if shift > 0 else f"lack the constant {-shift:.12g}"
+    return (
+        f"Scores {change}, because {engine} computes in 32-bit numbers, in which large scores lose digits; "
+        "the ranking is the same."
+    )
+
+
+def centring(scores: FloatArray) -> float:
+    """Constant to add to scores that are far from 0 for their range, else 0."""
+    low, high = float(np.min(scores)), float(np.max(scores))
+    return near_zero(scores) if high > low and abs(low + high) / 2 > FAR * (high - low) else 0.0
+
+
+def near_zero(scores: FloatArray) -> float:
     """Constant that makes the lowest score 1 to 2 % of the range of scores."""
     low = float(np.min(scores))
     unit = 10.0 ** math.floor(math.log10(0.01 * (float(np.max(scores)) - low)))
@@ -201,7 +210,7 @@ def _normalisers(model: LinearModel, names: Sequence[str]) -> list[Normaliser | 
     ]
 
 
-def _far_centres(model: LinearModel, sample: Dataset | None) -> dict[int, float]:
+def far_centres(model: LinearModel, sample: Dataset | None) -> dict[int, float]:
     """Centres for terms without one whose values are far from 0 for their range, such as a time in seconds.
 
     In float32, the weighted value of such a feature is so large that the sum loses digits of the others.
@@ -229,23 +238,40 @@ def _sample_values(model: LinearModel, sample: Dataset) -> FloatArray:
 
     matrix, columns = model.locate(sample)
     values = np.asarray(dense_block(matrix, slice(None), columns), dtype=np.float64)
+    missing = np.isnan(values)
     if model.has_curves:
-        return np.where(np.isnan(values), MISSING, values)
-    return np.where(np.isnan(values), fill_values(model) or 0.0, values)
+        return np.where(missing, MISSING, values)
+    indicates = [name in model.preparation.missing.indicators for name in model.names]
+    return np.where(missing, fill_values(model) or 0.0, np.where(indicates, 0.0, values))
+
+
+Summand: TypeAlias = Callable[[AnyArray], AnyArray]
+"""What a feature adds to the score, for its values in float32."""
+
+
+def tree_summands(trees: Sequence[Node]) -> list[Summand]:
+    """The level of each tree."""
+    return [partial(tree_values, tree) for tree in trees]
 
 
 def warn_of_changed_pairs(
-    model: LinearModel, sample: Dataset, engine: str, summands: Sequence[Callable[[AnyArray], AnyArray]]
+    model: LinearModel,
+    sample: Dataset | None,
+    engine: str,
+    summands: Sequence[Summand],
+    constant: float = 0.0,
+    dtype: DTypeLike = np.float32,
 ) -> None:
-    """Warn if the engine orders documents of the sample otherwise; it adds ``summands`` of float32 values."""
-    if _is_remote(sample):
+    """Warn if the engine ranks documents of the sample otherwise; it adds ``summands`` in ``dtype``."""
+    if sample is None or _is_remote(sample):
         return
     values, ours = _sample_values(model, sample), model.predict(sample)
     with np.errstate(over="ignore", invalid="ignore"):
         single = values.astype(np.float32)
-        theirs = np.zeros(len(values), dtype=np.float32)
+        theirs = np.zeros(len(values), dtype=dtype)
         for k, summand in enumerate(summands):
-            theirs += summand(single[:, k]).astype(np.float32)
+            theirs += summand(single[:, k]).astype(dtype)
+        theirs += np.asarray(constant, dtype=dtype)
     pairs, changed = changed_pairs(ours, theirs, sample.queries)
     if not changed or changed <= RARE * pairs:
         return

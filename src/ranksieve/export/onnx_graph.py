@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +27,12 @@ from ranksieve.export.base import (
     source_names,
     weight32,
 )
+from ranksieve.export.lucene import far_centres, near_zero, shift_note, tree_summands, warn_of_changed_pairs
 from ranksieve.export.trees import Node, Split, curve_trees, flattened
+from ranksieve.prepare.scaling import Normalisation
 
 if TYPE_CHECKING:
+    from ranksieve.data.dataset import Dataset
     from ranksieve.model.linear import LinearModel
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
@@ -50,14 +55,41 @@ def onnx(model: LinearModel, options: Options) -> Product:
     model = prepare_for_export(model, "ONNX", indicators=True)
     names = engine_names(source_names(model), options.names, ANY_NAME, "ONNX")
     dtype = lookup(PRECISIONS, options.dtype, "dtype")
+    single = dtype == np.float32
     if model.has_curves:
-        graph = _serialise_trees(model, names, options.name, dtype)
-        notes = () if dtype == np.float32 else (ROUNDED,)
-        return Product({f"{options.name}.onnx": graph}, notes)
-    if dtype == np.float32:
-        _check_float32(model)
-    graph = _serialise(model, names, options.name, dtype)
-    return Product({f"{options.name}.onnx": graph})
+        trees = curve_trees(model, "ONNX", single=single)
+        if single:
+            warn_of_changed_pairs(model, options.sample, "ONNX", tree_summands(trees), model.intercept)
+        graph = _serialise_trees(trees, model.intercept, names, options.name, dtype)
+        return Product({f"{options.name}.onnx": graph}, () if single else (ROUNDED,))
+    notes: tuple[str, ...] = ()
+    if single:
+        centred, notes = _centred(model, options.sample)
+        _check_float32(centred)
+        columns = np.array([centred.weights, *centre_and_scale(centred)], dtype=np.float32).T
+        summands = [partial(_summand, numbers) for numbers in columns]
+        warn_of_changed_pairs(model, options.sample, "ONNX", summands, centred.intercept)
+        model = centred
+    return Product({f"{options.name}.onnx": _serialise(model, names, options.name, dtype)}, notes)
+
+
+def _summand(numbers: AnyArray, x: AnyArray) -> AnyArray:
+    weight, centre, scale = numbers
+    return np.asarray(weight * ((x - centre) / scale))
+
+
+def _centred(model: LinearModel, sample: Dataset | None) -> tuple[LinearModel, tuple[str, ...]]:
+    """Centre features that are far from 0 in the sample, so that sums in float32 keep their digits."""
+    far = far_centres(model, sample)
+    if sample is None or not far:
+        return model, ()
+    shift, centre = near_zero(model.predict(sample)), np.zeros(len(model.terms))
+    centre[list(far)] = list(far.values())
+    scaling = Normalisation("z", tuple(model.names), tuple(centre), (1.0,) * len(centre))
+    preparation = replace(model.preparation, normalisation=scaling)
+    intercept = model.intercept + shift + float(centre @ model.weights)
+    centred = replace(model, intercept=intercept, preparation=preparation)
+    return centred, (shift_note(shift, "ONNX"),)
 
 
 def _check_float32(model: LinearModel) -> None:
@@ -108,14 +140,16 @@ def _require_onnx() -> None:
         raise ImportError(f"ONNX files require the package onnx: {how_to_install('onnx')}")
 
 
-def _serialise_trees(model: LinearModel, names: list[str], title: str, dtype: np.dtype[Any]) -> bytes:
+def _serialise_trees(
+    trees: Sequence[Node], intercept: float, names: list[str], title: str, dtype: np.dtype[Any]
+) -> bytes:
     """A tree ensemble, whose output (documents × 1, float32) becomes the scores."""
     _require_onnx()
     from onnx import helper, numpy_helper
 
     single = dtype == np.float32
-    columns = _ensemble(curve_trees(model, "ONNX", single=single))
-    columns["base_values"] = [float32(model.intercept, "the intercept") if single else model.intercept]
+    columns = _ensemble(trees)
+    columns["base_values"] = [float32(intercept, "the intercept") if single else intercept]
     if not single:
         for name in ("nodes_values", "target_weights", "base_values"):
             columns[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(columns.pop(name)), name)

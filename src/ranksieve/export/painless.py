@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksieve.export.base import (
@@ -17,7 +18,7 @@ from ranksieve.export.base import (
     source_names,
 )
 from ranksieve.export.elasticsearch import ADDRESS
-from ranksieve.export.lucene import USER_QUERY, curl, rescore_query
+from ranksieve.export.lucene import USER_QUERY, centring, curl, rescore_query, shift_note
 from ranksieve.export.trees import MISSING, Node, Split, curve_trees
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def painless_script(model: LinearModel, options: Options, engine: str) -> Produc
     ones (1 / (1 − s) has the relative error of s); exp or a logistic function would map many to the same
     number.
     """
-    source = _source(prepare_for_export(model, engine, indicators=True), options, engine)
+    shift = 0.0 if options.sample is None else centring(model.predict(options.sample))
+    prepared = prepare_for_export(model, engine, indicators=True)
+    source = _source(replace(prepared, intercept=prepared.intercept + shift), options, engine)
     match = {"match": {"YOUR_FIELD": USER_QUERY}}  # also inside script_score, which needs its ``_score``
     script_score = {"script_score": {"query": match, "script": {"id": options.name}}}
     files = {
@@ -50,7 +53,7 @@ def painless_script(model: LinearModel, options: Options, engine: str) -> Produc
     )
     return Product(
         files,
-        (note,),
+        (note, *((shift_note(shift, engine),) if shift else ())),
         lambda folder: (
             curl("PUT", f"{ADDRESS}/_scripts/{options.name}", folder, "script.json"),
             curl("POST", f"{ADDRESS}/YOUR_INDEX/_search", folder, "query.json"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from string import Template
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ranksieve._version import __version__
 from ranksieve.export.base import (
@@ -21,6 +25,7 @@ from ranksieve.export.base import (
     source_names,
     warn_about_means,
 )
+from ranksieve.export.lucene import tree_summands, warn_of_changed_pairs
 from ranksieve.export.trees import Node, Split, curve_trees, notes_on_missing
 
 if TYPE_CHECKING:
@@ -137,19 +142,25 @@ def ranklib(model: LinearModel, options: Options) -> Product:
     columns = {term.name: str(term.index + 1) for term in model.terms}
     numbers = engine_names(model.names, {**columns, **options.names}, FEATURE_ID, "RankLib")
     if model.has_curves:
-        return Product({f"{options.name}.txt": _ensemble(model, numbers)}, notes_on_missing(model, "RankLib"))
+        trees = curve_trees(model, "RankLib", single=True)
+        warn_of_changed_pairs(model, options.sample, "RankLib", tree_summands(trees), model.intercept)
+        text = _ensemble(trees, numbers, model.intercept)
+        return Product({f"{options.name}.txt": text}, notes_on_missing(model, "RankLib"))
+    products = [partial(np.multiply, term.weight, dtype=np.float64) for term in folded.terms]
+    warn_of_changed_pairs(model, options.sample, "RankLib", products, dtype=np.float64)
     pairs = " ".join(f"{number}:{term.weight!r}" for number, term in zip(numbers, folded.terms, strict=True))
     text = f"## Coordinate Ascent\n## Exported by ranksieve {__version__}\n{pairs}\n"
     return Product({f"{options.name}.txt": text}, intercept_note(folded.intercept, "RankLib's format"))
 
 
-def _ensemble(model: LinearModel, numbers: list[str]) -> str:
+def _ensemble(trees: Sequence[Node], numbers: list[str], intercept: float) -> str:
     """One tree per feature and one for the constant, without spaces, which RankLib takes for nodes."""
-    trees = list(map(_split, curve_trees(model, "RankLib", single=True), numbers))
-    if model.intercept:
-        trees.append(_split(float32(model.intercept, "the intercept"), ""))
+    splits = list(map(_split, trees, numbers))
+    if intercept:
+        splits.append(_split(float32(intercept, "the intercept"), ""))
     lines = [
-        f'<tree id="{k}" weight="1.0"><split>{tree}</split></tree>' for k, tree in enumerate(trees, start=1)
+        f'<tree id="{k}" weight="1.0"><split>{split}</split></tree>'
+        for k, split in enumerate(splits, start=1)
     ]
     header = f"## LambdaMART\n## Exported by ranksieve {__version__}\n"
     return header + "\n".join(["<ensemble>", *lines, "</ensemble>"]) + "\n"

@@ -1,6 +1,9 @@
 import org.codelibs.opensearch.runner.OpenSearchRunner;
 
-/** A node on a port of the loopback address, until the input ends. The argument is a folder for its data. */
+/**
+ * A node on a port of the loopback address, until the input ends. The arguments are a folder for its data and the
+ * classes of plugins, separated by commas.
+ */
 public class OpenSearch {
   public static void main(String[] args) throws Exception {
     OpenSearchRunner runner = new OpenSearchRunner();
@@ -10,8 +13,10 @@ public class OpenSearch {
       settings.put("discovery.type", "single-node");
       settings.put("cluster.routing.allocation.disk.threshold_enabled", false);
     });
-    runner.build(
-        OpenSearchRunner.newConfigs().basePath(args[0]).numOfNode(1).clusterName("engines").baseHttpPort(19200));
+    OpenSearchRunner.Configs configs = OpenSearchRunner.newConfigs();
+    configs.basePath(args[0]).numOfNode(1).clusterName("engines").baseHttpPort(19200);
+    if (args.length > 1) configs.pluginTypes(args[1]);
+    runner.build(configs);
     runner.ensureYellow();
     System.out.println("READY " + runner.node().settings().get("http.port"));
     while (System.in.read() >= 0) {}

@@ -1,4 +1,7 @@
+import ai.vespa.rankingexpression.importer.ModelImporter;
 import ai.vespa.rankingexpression.importer.configmodelview.ImportedMlModels;
+import ai.vespa.rankingexpression.importer.lightgbm.LightGBMImporter;
+import ai.vespa.rankingexpression.importer.xgboost.XGBoostImporter;
 import com.yahoo.schema.ApplicationBuilder;
 import com.yahoo.schema.RankProfile;
 import com.yahoo.searchlib.rankingexpression.RankingExpression;
@@ -16,18 +19,16 @@ import java.util.List;
 /**
  * Each line of the input: "SCHEMA PROFILE PHASE DATA OUT". The schema is read as an application's; the compiled
  * expression of the phase is evaluated for each row of the data, whose first line has the names; its
- * first column is the query.
+ * first column is the query. For the phase "import" SCHEMA is a model file of XGBoost or LightGBM.
  */
 public class Vespa {
   public static void main(String[] args) throws Exception {
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
     for (String line; (line = lines.readLine()) != null; ) {
       String[] words = line.split(" ");
-      ApplicationBuilder builder = ApplicationBuilder.createFromString(Files.readString(Path.of(words[0])));
-      RankProfile profile =
-          builder.getRankProfileRegistry().get(builder.getSchema(), words[1])
-              .compile(builder.getQueryProfileRegistry(), new ImportedMlModels());
+      RankProfile profile = words[2].equals("import") ? null : profile(Files.readString(Path.of(words[0])), words[1]);
       RankingExpression expression = switch (words[2]) {
+        case "import" -> imported(words[0]);
         case "first" -> profile.getFirstPhaseRanking();
         case "second" -> profile.getSecondPhaseRanking();
         default -> profile.getGlobalPhaseRanking();
@@ -55,18 +56,37 @@ public class Vespa {
     }
   }
 
-  /** Adds the values of normalize_linear, over the documents of a query, by Vespa's class for the global phase. */
+  static RankProfile profile(String schema, String name) throws Exception {
+    ApplicationBuilder builder = ApplicationBuilder.createFromString(schema);
+    return builder.getRankProfileRegistry().get(builder.getSchema(), name)
+        .compile(builder.getQueryProfileRegistry(), new ImportedMlModels());
+  }
+
+  /** The expression of a model file of XGBoost or LightGBM. */
+  static RankingExpression imported(String file) {
+    for (ModelImporter importer : List.of(new LightGBMImporter(), new XGBoostImporter()))
+      if (importer.canImport(file)) return importer.importModel("model", file).expressions().values().iterator().next();
+    throw new IllegalArgumentException("no importer for " + file);
+  }
+
+  /** Adds the values of normalize_linear and reciprocal_rank, over a query, by Vespa's classes for the global phase. */
   static void normalize(RankProfile profile, List<MapContext> query) throws Exception {
+    if (profile == null) return;
     for (RankProfile.RankFeatureNormalizer one : profile.getFeatureNormalizers().values()) {
-      Class<?> kind = Class.forName("com.yahoo.search.ranking.LinearNormalizer");
-      Constructor<?> make = kind.getDeclaredConstructor(int.class);
-      make.setAccessible(true);
-      Object normalizer = make.newInstance(Math.max(1, query.size()));
+      Object normalizer = normalizer(one, Math.max(1, query.size()));
       for (MapContext context : query) call(normalizer, "addInput", double.class, context.get(one.input()).asDouble());
       call(normalizer, "normalize", null, null);
       for (int i = 0; i < query.size(); i++)
         query.get(i).put(one.name(), new DoubleValue((Double) call(normalizer, "getOutput", int.class, i)));
     }
+  }
+
+  static Object normalizer(RankProfile.RankFeatureNormalizer one, int size) throws Exception {
+    boolean linear = one.algo().equals("LINEAR");
+    Class<?> kind = Class.forName("com.yahoo.search.ranking." + (linear ? "Linear" : "ReciprocalRank") + "Normalizer");
+    Constructor<?> make = linear ? kind.getDeclaredConstructor(int.class) : kind.getDeclaredConstructor(int.class, double.class);
+    make.setAccessible(true);
+    return linear ? make.newInstance(size) : make.newInstance(size, one.kparam());
   }
 
   static Object call(Object target, String name, Class<?> kind, Object argument) throws Exception {
