@@ -302,24 +302,23 @@ class LocalObjective(DocumentObjective):
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         if (cached := self._cached_hessian(point, columns)) is not None:
             return cached
-        read = self.features.reader(columns)
-        total = sum_blocks(lambda a, b: self._block(point, read, a, b, len(columns)), self.loss.cuts)
+        total = sum_blocks(self._blocks(point, columns), self.loss.cuts)
         total /= self.loss.normaliser
         return self._without_constants(total, columns)
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
-        read, hessians = self.features.reader(columns), np.zeros((len(cuts) - 1, len(columns), len(columns)))
+        block, hessians = self._blocks(point, columns), np.zeros((len(cuts) - 1, len(columns), len(columns)))
 
         def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
             bounds = np.clip(cuts, first, last)
             return [
-                (k, self._block(point, read, int(bounds[k]), int(bounds[k + 1]), len(columns)))
+                (k, block(int(bounds[k]), int(bounds[k + 1])))
                 for k in np.flatnonzero(np.diff(bounds)).tolist()
             ]
 
         def add(shares: list[tuple[int, FloatArray]]) -> None:
-            for k, block in shares:
-                hessians[k] += block
+            for k, hessian in shares:
+                hessians[k] += hessian
 
         fold_blocks(work, self.loss.cuts, add)
         self._without_constants(hessians, columns)
@@ -342,10 +341,18 @@ class LocalObjective(DocumentObjective):
         n_rows = CACHE_BYTES // (self.features.cell_bytes * max(width, 1))
         return query_ranges(self.loss.queries.offsets, first, last, n_rows)
 
-    def _block(self, point: Point, read: ColumnReader, first: int, last: int, width: int) -> FloatArray:
-        """Sum of the Hessian on the columns of ``read`` over the queries first..last."""
-        parts = self._few_queries(first, last, width)
-        return ordered_sum(self._curvature(point, read, a, b).block() for a, b in parts)
+    def _blocks(self, point: Point, columns: IntArray) -> Callable[[int, int], FloatArray]:
+        """Function (first, last) → sum of the Hessian on ``columns`` over the queries first..last."""
+        offsets, n_columns = self.loss.queries.offsets, len(columns)
+        stored = self.features.stored_reader(columns) if "stored_rows" in self.loss.offers else None
+        if stored is not None:
+            return lambda first, last: self.loss.block_of_rows(
+                point.at, first, last, *stored(int(offsets[first]), int(offsets[last])), n_columns
+            )
+        read = self.features.reader(columns)
+        return lambda first, last: ordered_sum(
+            self._curvature(point, read, a, b).block() for a, b in self._few_queries(first, last, n_columns)
+        )
 
     def _curvature(self, point: Point, read: ColumnReader, first: int, last: int) -> Curvature:
         """Curvature of the queries first..last in the columns of ``read``."""
