@@ -25,10 +25,12 @@ from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, query_ranges
 from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, lookup
+from ranksieve.kernels.linear import StoredRows, stored_column_sums, stored_products
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
 CACHE_BYTES = 2**20  # of X processed at a time, so that they stay in the cache of a core
+MAX_FORMED_COLUMNS = 1500  # of a Hessian of sparse columns; with more, it is not formed but multiplied
 MAX_ZERO_POINT_DOCUMENTS = 2**18  # for larger data the point at w = 0 is recomputed instead of kept in memory
 SUM_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # error of a sum, relative to the sum of |terms|
 PAIR_ROUNDING = SUM_ROUNDING / 4.0  # error of a sum over pairs, relative to the sum over every |term|
@@ -74,6 +76,43 @@ class HessianBlock:
         except KeyError:
             return None
         return np.ascontiguousarray(self.values[np.ix_(positions, positions)])
+
+
+@dataclass(frozen=True, eq=False)
+class HessianProducts:
+    """Products with the Hessian on some columns, for working sets too large to form it.
+
+    ``rows`` are the entries of these columns in grouped order, ``degrees`` the diagonal of the Hessian in
+    scores. A ``factor`` per document multiplies the Hessian of its query.
+    """
+
+    rows: StoredRows
+    degrees: FloatArray
+    n_columns: int
+    loss: Any
+    at: Any
+
+    def product(self, v: FloatArray, factor: FloatArray | None = None) -> FloatArray:
+        """The Hessian times ``v``."""
+        offsets = self.loss.queries.offsets
+
+        def work(first: int, last: int) -> FloatArray:
+            a, b = offsets[[first, last]].tolist()
+            scores, sums = np.empty(b - a), np.zeros((1, self.n_columns))
+            stored_products(self.rows, v, a, b, scores)
+            curved = self.loss.curvature(self.at, first, last, scores)
+            curved = curved if factor is None else curved * factor[a:b]
+            stored_column_sums(self.rows, curved, np.array([a, b]), sums)
+            return np.asarray(sums[0])
+
+        return sum_blocks(work, self.loss.cuts) / self.loss.normaliser
+
+    def scale(self, factor: FloatArray | None = None) -> FloatArray:
+        """Σ_i S_ii·x_ij² of each column: close to the diagonal of the Hessian if few documents share columns."""
+        values, columns, starts = self.rows
+        degrees = np.repeat(self.degrees if factor is None else self.degrees * factor, np.diff(starts))
+        sums = np.bincount(columns, degrees * values.astype(np.float64) ** 2, minlength=self.n_columns)
+        return np.asarray(sums / self.loss.normaliser)
 
 
 class Objective(ABC):
@@ -144,6 +183,10 @@ class Objective(ABC):
     @abstractmethod
     def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
         """The Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+
+    def hessian_products(self, point: Point, columns: IntArray) -> HessianProducts | None:
+        """Products with the Hessian on ascending ``columns``; None if forming it is better."""
+        return None
 
     @abstractmethod
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
@@ -325,6 +368,14 @@ class LocalObjective(DocumentObjective):
         mean = ordered_sum(list(hessians)) / self.loss.normaliser
         self._hessian = (point.at, HessianBlock(columns, mean))
         return hessians
+
+    def hessian_products(self, point: Point, columns: IntArray) -> HessianProducts | None:
+        if len(columns) <= MAX_FORMED_COLUMNS or "stored_rows" not in self.loss.offers:
+            return None
+        rows = self.features.stored_rows(columns)
+        if rows is None:
+            return None
+        return HessianProducts(rows, self.loss.degrees(point.at), len(columns), self.loss, point.at)
 
     def curvatures(self, point: Point) -> FloatArray:
         read = self.features.reader(np.arange(self.n_features))

@@ -263,6 +263,10 @@ class FeatureMatrix(ABC):
         """Read-only access to the entries of some columns; None if their Hessian is faster from dense rows."""
         return None
 
+    def stored_rows(self, columns: IntArray) -> StoredRows | None:
+        """Copy of the entries of ascending columns, in grouped order; None if the columns are dense."""
+        return None
+
     def column(self, j: int) -> FloatArray:
         """Column ``j``, in input order; read-only.
 
@@ -384,6 +388,9 @@ class SparseFeatures(FeatureMatrix):
     def _are_sparse(self, columns: IntArray) -> bool:
         """Whether Hessians of these columns are computed from their entries."""
         return MAX_SPARSE_SHARE * self._stored[columns].sum() <= self.queries.n_rows * len(columns)
+
+    def stored_rows(self, columns: IntArray) -> StoredRows | None:
+        return self._take(columns, 0, self.queries.n_rows) if self._are_sparse(columns) else None
 
     def _positions(self, columns: IntArray) -> IntArray:
         """Position of each feature among ``columns``, −1 for the others."""

@@ -346,6 +346,10 @@ class FewLabels(BoundSquaredHinge):
         )
         return half + half.T
 
+    def degrees(self, at: ScoreValue) -> FloatArray:
+        """The diagonal of S."""
+        return np.asarray(2.0 * np.repeat(self.query_weight, self.queries.sizes) * at.state.active_pairs)
+
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
         """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""
         product = np.empty(len(v))
