@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ranksieve import objective as module
 from ranksieve._parallel import use_threads
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import LocalObjective, make_objective
@@ -160,7 +161,7 @@ def test_numbers_of_rows_must_agree(small):
 
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("kept", [(), (2, 9, 31, 4, 17, 5), (2, 9, 4)])
-def test_hessian_of_sparse_columns_on_explicit_pairs(scattered, kept):
+def test_hessian_of_sparse_columns_on_explicit_pairs(scattered, kept, monkeypatch):
     """Computed from the stored entries, with weights of queries and documents, in any order of columns."""
     rng = np.random.default_rng(3)
     data = random_dataset(seed=1, n_queries=9, n_features=40)
@@ -192,3 +193,15 @@ def test_hessian_of_sparse_columns_on_explicit_pairs(scattered, kept):
         np.testing.assert_allclose(objective.scores(sparse_w), X @ sparse_w, atol=1e-13)
         np.testing.assert_allclose(objective.curvatures(point), np.diag(whole), atol=1e-12)
         np.testing.assert_allclose(objective.hessian_product(point, w), whole @ w, atol=1e-12)
+        monkeypatch.setattr(module, "MAX_FORMED_COLUMNS", 2)
+        products, in_order = objective.hessian_products(point, np.sort(columns)), np.sort(columns)
+        expected = whole[np.ix_(in_order, in_order)]
+        factor = np.repeat(rng.uniform(0, 2, data.n_queries), data.queries.sizes)
+        of_rows = data.queries.restore(factor)
+        scaled = (X.T @ (of_rows[:, None] * hessian) @ X / p)[np.ix_(in_order, in_order)]
+        v = rng.normal(size=3)
+        np.testing.assert_allclose(products.product(v), expected @ v, atol=1e-12)
+        np.testing.assert_allclose(products.product(v, factor), scaled @ v, atol=1e-12)
+        own = np.diag(hessian) * of_rows @ X**2 / p
+        np.testing.assert_allclose(products.scale(factor), own[in_order], atol=1e-12)
+        monkeypatch.undo()

@@ -185,7 +185,7 @@ class Objective(ABC):
         """The Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
 
     def hessian_products(self, point: Point, columns: IntArray) -> HessianProducts | None:
-        """Products with the Hessian on ascending ``columns``; None if forming it is better."""
+        """Products with the Hessian on ``columns``; None if forming it is better."""
         return None
 
     @abstractmethod

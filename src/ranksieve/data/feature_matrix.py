@@ -264,7 +264,10 @@ class FeatureMatrix(ABC):
         return None
 
     def stored_rows(self, columns: IntArray) -> StoredRows | None:
-        """Copy of the entries of ascending columns, in grouped order; None if the columns are dense."""
+        """Copy of the entries of some columns, in grouped order; None if the columns are dense.
+
+        Columns that are constant within every query have none.
+        """
         return None
 
     def column(self, j: int) -> FloatArray:
@@ -383,24 +386,26 @@ class SparseFeatures(FeatureMatrix):
         copied, n_entries = np.sort(columns), int(self._stored[columns].sum())
         self._copied = None
         if n_entries * (self.X.dtype.itemsize + self.X.indices.itemsize) <= MAX_COPIED_BYTES:
-            self._copied = CopiedColumns(copied, self._take(copied, 0, self.queries.n_rows))
+            self._copied = CopiedColumns(copied, self._take(self._positions(copied), 0, self.queries.n_rows))
 
     def _are_sparse(self, columns: IntArray) -> bool:
         """Whether Hessians of these columns are computed from their entries."""
         return MAX_SPARSE_SHARE * self._stored[columns].sum() <= self.queries.n_rows * len(columns)
 
     def stored_rows(self, columns: IntArray) -> StoredRows | None:
-        return self._take(columns, 0, self.queries.n_rows) if self._are_sparse(columns) else None
+        if not self._are_sparse(columns):
+            return None
+        return self._take(np.where(self.varies, self._positions(columns), -1), 0, self.queries.n_rows)
 
     def _positions(self, columns: IntArray) -> IntArray:
         """Position of each feature among ``columns``, −1 for the others."""
-        position = np.full(self.n_features, -1, dtype=np.int32)
+        position = np.full(self.n_features, -1)
         position[columns] = np.arange(len(columns))
         return position
 
-    def _take(self, columns: IntArray, start: int, stop: int) -> StoredRows:
-        """Copy of some columns, ascending, of the rows start..stop in grouped order."""
-        position, order = self._positions(columns), self.queries.rows_between(start, stop)
+    def _take(self, position: IntArray, start: int, stop: int) -> StoredRows:
+        """Copy of the columns with a position ≥ 0 of the rows start..stop in grouped order."""
+        order = self.queries.rows_between(start, stop)
         starts = np.zeros(stop - start + 1, self.X.indptr.dtype)
         count_stored(self._rows, order, position, starts[1:])
         np.cumsum(starts, out=starts)
@@ -411,8 +416,7 @@ class SparseFeatures(FeatureMatrix):
     def stored_reader(self, columns: IntArray) -> StoredReader | None:
         copied, position = self._copy_with(columns), self._positions(columns)
         if copied is None and self._are_sparse(columns):
-            in_order = np.sort(columns)
-            return lambda a, b: (self._take(in_order, a, b), position[in_order])
+            return lambda a, b: (self._take(position, a, b), np.arange(len(columns)))
         if copied is None or not isinstance(copied.values, StoredRows):
             return None
         values, indices, starts = copied.values

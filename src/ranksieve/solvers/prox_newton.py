@@ -194,8 +194,8 @@ def minimum_by_products(
     A proximal gradient step chooses the nonzero weights and their signs, conjugate gradients minimise over
     these, and weights that change their sign become 0. ``scale`` approximates the diagonal of H.
     """
-    curved = scale > 0
-    unit = np.where(curved, scale, 1.0)
+    curved = scale + slopes.ridge > 0
+    unit = np.where(scale > 0, scale, 1.0)
     z, r = w.copy(), g.copy()  # r = g + H(z − w)
     largest = _largest_eigenvalue(product, unit)
     for _ in range(MAX_ROUNDS):
@@ -207,7 +207,7 @@ def minimum_by_products(
         if (moved - z) @ change > largest * float(unit @ (moved - z) ** 2):
             largest *= 2.0  # the estimate was too small
             continue
-        z, r = _minimum_of_signs(product, unit, slopes, moved, r + change, tol)
+        z, r = _minimum_of_signs(product, unit, slopes, moved, r + change, curved, tol)
     return z
 
 
@@ -231,13 +231,14 @@ def _minimum_of_signs(
     slopes: Slopes,
     z: FloatArray,
     r: FloatArray,
+    curved: BoolArray,
     tol: float,
 ) -> tuple[FloatArray, FloatArray]:
     """(weights with a lower model value than z and no other signs, r there)."""
-    sign, used = np.sign(z), z != 0
+    sign, used = np.sign(z), curved & (z != 0)
     slope = np.where(sign > 0, slopes.up, np.where(used, -slopes.down, 0.0))
     downhill = np.where(used, -(r + slope + slopes.ridge * z), 0.0)
-    direction, curved = _conjugate_gradients(product, unit, used, slopes.ridge, downhill, tol)
+    direction, turn = _conjugate_gradients(product, unit, used, slopes.ridge, downhill, tol)
     ahead = sign * direction < 0
     first_zero = float(np.min(-z[ahead] / direction[ahead], initial=1.0))
     for share in (*SHORTER, first_zero):
@@ -245,7 +246,7 @@ def _minimum_of_signs(
         crossed = sign * moved < 0
         moved[crossed] = 0.0
         step = moved - z
-        change = product(step) if crossed.any() else share * curved
+        change = product(step) if crossed.any() else share * turn
         size = float(step @ change) + slopes.ridge * float(step @ step)
         if 0.5 * size <= float(downhill @ step):
             return moved, r + change
