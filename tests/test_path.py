@@ -93,13 +93,13 @@ def test_working_sets_too_large_to_form_their_hessian(data, monkeypatch, small_b
     X[:, [3]] = 1.0 * data.queries.of_rows(rng.random(data.n_queries) < 0.1)[:, None]
     sparse = Dataset(sp.csr_array(X), data.y, data.qid)
     arguments = {"n_alphas": 20, "min_ratio": 1e-2, "tol": 1e-8, "signs": {"f8": "+", "f10": "-"}}
-    formed = sparse_path(sparse, must_have=["f6"], **arguments)
+    formed = sparse_path(sparse, **arguments)
     monkeypatch.setattr(objective, "MAX_FORMED_COLUMNS", 0)
     monkeypatch.setattr(objective.LocalObjective, "hessian", None)  # is not called
     paths = []
     for n in (1, 2):
         with use_threads(n):
-            paths.append(sparse_path(sparse, must_have=["f6"], **{**arguments, "alphas": formed.alphas}))
+            paths.append(sparse_path(sparse, **{**arguments, "alphas": formed.alphas}))
     np.testing.assert_array_equal(paths[0].coefs, paths[1].coefs)
     assert paths[0].converged.all()
     np.testing.assert_allclose(paths[0].objectives, formed.objectives, rtol=1e-8)
