@@ -429,7 +429,18 @@ def cluster() -> Iterator[tuple[str, Any]]:
 WHERE = ("memory", "disk")
 MEASUREMENTS = {
     function.__name__: function
-    for function in (storage, growth, many_pairs, wide_sparse, wide_race, paths, passes, larger, texts, cluster)
+    for function in (
+        storage,
+        growth,
+        many_pairs,
+        wide_sparse,
+        wide_race,
+        paths,
+        passes,
+        larger,
+        texts,
+        cluster,
+    )
 }
 
 

@@ -1,6 +1,7 @@
 """Dataset: accepted and rejected input, selection of rows and columns."""
 
 import datetime
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,10 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
+from ranksieve import RankSVM, SparseRanker, _parallel
+from ranksieve.data import dataset as module
 from ranksieve.data.dataset import Dataset, TextColumn
+from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -223,3 +227,21 @@ def test_document_weights_are_checked(weight, refusal, word):
     with refusal as info:
         Dataset(np.ones((4, 2)), [1, 0, 1, 0], [1, 1, 2, 2], document_weight=weight)
     assert word in info.value.reason
+
+
+def test_fingerprints_computed_during_the_fit_are_those_of_the_data(monkeypatch):
+    train, valid = make_ranking(6, 4, random_state=0), make_ranking(5, 4, random_state=1)
+    submitted = []
+    monkeypatch.setattr(module, "MIN_BACKGROUND_BYTES", 0)
+    pool = _parallel._pool()
+    submit = pool.submit
+    monkeypatch.setattr(pool, "submit", lambda work: (submitted.append(work), submit(work))[1])
+    for n_threads, n_submitted in ((1, 0), (2, 1)):
+        with _parallel.use_threads(n_threads):
+            ranker = RankSVM().fit(train)
+        assert len(submitted) == n_submitted
+        assert dict(ranker.to_model().data) == {"train": module.fingerprint(train)}
+        assert pickle.loads(pickle.dumps(ranker)).to_model().data == ranker.to_model().data
+    with _parallel.use_threads(2):
+        ranker = SparseRanker(max_features=2, families=["path"]).fit(train, valid=valid)
+    assert ranker.to_model().data["valid"] == module.fingerprint(valid)

@@ -45,7 +45,9 @@ MAX_OFFSET = 32.0  # × spread of a feature: a larger offset costs digits of its
 MAX_CONSTANT = 2.0**20  # × smallest spread: rounding errors of a larger constant could look like a feature
 MAX_COPIED_BYTES = 2**26  # of the columns copied side by side
 MAX_COLUMN_CELLS = 2**23  # of single columns: 64 MB
-MAX_SPARSE_SHARE = 8  # if at most 1 in 8 values of some columns is stored, their Hessian is computed from these
+MAX_SPARSE_SHARE = (
+    8  # if at most 1 in 8 values of some columns is stored, their Hessian is computed from these
+)
 SPARSE_WEIGHTS = 4  # if at most 1 in 4 weights is nonzero, only the columns of these are multiplied
 
 ColumnReader: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]

@@ -419,7 +419,9 @@ def sparse_hessian(documents, lists, arrays, first, last, rows, position, half):
             for a in range(n - 1, -1, -1):
                 j, i = latest[a + 1], better[begin + a]
                 while j >= 0:
-                    _add_entries(rows, lo + j - base, weight_of(document_weight, lo + j), position, local, sum_)
+                    _add_entries(
+                        rows, lo + j - base, weight_of(document_weight, lo + j), position, local, sum_
+                    )
                     j = previous[j]
                 if query_weight[q] * active_pairs[i] > 0.0:
                     add(right[i - lo], -2.0 * query_weight[q] * weight_of(document_weight, i), sum_[:n_local])

@@ -341,9 +341,7 @@ class FewLabels(BoundSquaredHinge):
     ) -> FloatArray:
         """VᵀSV for CSR rows: column j of V is the one with position j."""
         half = np.zeros((n_columns, n_columns))
-        sorted_pairs.sparse_hessian(
-            self._documents, self._lists, at.state, first, last, rows, position, half
-        )
+        sorted_pairs.sparse_hessian(self._documents, self._lists, at.state, first, last, rows, position, half)
         return half + half.T
 
     def degrees(self, at: ScoreValue) -> FloatArray:
