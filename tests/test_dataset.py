@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+from threading import get_ident
 
 import numpy as np
 import pandas as pd
@@ -230,18 +231,16 @@ def test_document_weights_are_checked(weight, refusal, word):
 
 
 def test_fingerprints_computed_during_the_fit_are_those_of_the_data(monkeypatch):
-    train, valid = make_ranking(6, 4, random_state=0), make_ranking(5, 4, random_state=1)
-    submitted = []
+    train, valid = (make_ranking(6, 4, 2, random_state=seed) for seed in (0, 1))
+    threads, compute = [], module._fingerprint
     monkeypatch.setattr(module, "MIN_BACKGROUND_BYTES", 0)
-    pool = _parallel._pool()
-    submit = pool.submit
-    monkeypatch.setattr(pool, "submit", lambda work: (submitted.append(work), submit(work))[1])
-    for n_threads, n_submitted in ((1, 0), (2, 1)):
+    monkeypatch.setattr(module, "_fingerprint", lambda data: (threads.append(get_ident()), compute(data))[1])
+    for n_threads in (1, 2):
         with _parallel.use_threads(n_threads):
             ranker = RankSVM().fit(train)
-        assert len(submitted) == n_submitted
-        assert dict(ranker.to_model().data) == {"train": module.fingerprint(train)}
+        assert (threads.pop() == get_ident()) == (n_threads == 1)
+        assert dict(ranker.to_model().data) == {"train": compute(train)}
         assert pickle.loads(pickle.dumps(ranker)).to_model().data == ranker.to_model().data
     with _parallel.use_threads(2):
-        ranker = SparseRanker(max_features=2, families=["path"]).fit(train, valid=valid)
-    assert ranker.to_model().data["valid"] == module.fingerprint(valid)
+        ranker = SparseRanker(max_features=2, families=["l1"]).fit(train, valid=valid)
+    assert ranker.to_model().data["valid"] == compute(valid)

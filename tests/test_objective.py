@@ -177,7 +177,7 @@ def test_hessian_of_sparse_columns_on_explicit_pairs(scattered, kept, monkeypatc
         if query_weight is not None:
             omega = query_weight[data.queries.of_rows(np.arange(data.n_queries))[pairs[:, 0]]]
             omega = omega * document_weight[pairs].prod(axis=1)
-        value, gradient, hessian, slack = squared_hinge(X @ w, pairs, omega * np.ones(len(pairs)))
+        value, gradient, hessian, _ = squared_hinge(X @ w, pairs, omega * np.ones(len(pairs)))
         if kept:
             objective.features.keep(np.array(kept))
         point, columns, p = objective.evaluate(w), np.array([9, 2, 4]), loss.normaliser

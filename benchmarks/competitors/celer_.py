@@ -38,7 +38,10 @@ class CelerOnPairs(Competitor):
 
 
 def path_of_pairs(K: Any, signs: FloatArray, ratios: FloatArray, tol: float) -> FloatArray:
-    """Weights (features × points) of ℓ1 logistic regression on sparse pairs (CSC) at shares of its largest α."""
+    """Weights (features × points) of ℓ1 logistic regression on sparse pairs (CSC).
+
+    ``ratios`` are the strengths as shares of the largest one.
+    """
     from celer import celer_path
 
     largest = np.abs(K.T @ signs).max() / 2.0

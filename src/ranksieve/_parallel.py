@@ -127,7 +127,7 @@ def map_shares(work: Callable[[int, int], None], cuts: IntArray) -> None:
 
 
 def in_background(work: Callable[[], T]) -> Callable[[], T]:
-    """Start ``work`` in another thread, or do it now if only one may be used; returns a function of its result."""
+    """Start ``work`` in another thread, if several may be used; return a function that returns its result."""
     if _useful_threads(2 * MIN_BLOCKS_PER_THREAD) == 1:
         result = work()
         return lambda: result

@@ -105,10 +105,10 @@ class HessianProducts:
             stored_column_sums(self.rows, curved, np.array([a, b]), sums)
             return np.asarray(sums[0])
 
-        return sum_blocks(work, self.loss.cuts) / self.loss.normaliser
+        return np.asarray(sum_blocks(work, self.loss.cuts) / self.loss.normaliser)
 
     def scale(self, factor: FloatArray | None = None) -> FloatArray:
-        """Σ_i S_ii·x_ij² of each column: close to the diagonal of the Hessian if few documents share columns."""
+        """Σ_i S_ii·x_ij² of each column: near the diagonal of the Hessian if few documents share columns."""
         values, columns, starts = self.rows
         degrees = np.repeat(self.degrees if factor is None else self.degrees * factor, np.diff(starts))
         sums = np.bincount(columns, degrees * values.astype(np.float64) ** 2, minlength=self.n_columns)

@@ -53,7 +53,7 @@ SPARSE_WEIGHTS = 4  # if at most 1 in 4 weights is nonzero, only the columns of 
 ColumnReader: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
 """(first, last) → rows first..last, and the positions of the columns in them."""
 StoredReader: TypeAlias = Callable[[int, int], tuple[StoredRows, IntArray]]
-"""(first, last) → CSR rows first..last, and for each of their columns its position in the chosen ones, or −1."""
+"""(first, last) → CSR rows first..last, and the position of each of their columns in the chosen ones, or −1."""
 
 
 def feature_matrix(
@@ -262,7 +262,7 @@ class FeatureMatrix(ABC):
         return lambda a, b: (self._grouped_columns(a, b, columns), positions)
 
     def stored_reader(self, columns: IntArray) -> StoredReader | None:
-        """Read-only access to the entries of some columns; None if their Hessian is faster from dense rows."""
+        """Read-only access to the entries of some columns; None if dense rows are faster for Hessians."""
         return None
 
     def stored_rows(self, columns: IntArray) -> StoredRows | None:
@@ -392,7 +392,7 @@ class SparseFeatures(FeatureMatrix):
 
     def _are_sparse(self, columns: IntArray) -> bool:
         """Whether Hessians of these columns are computed from their entries."""
-        return MAX_SPARSE_SHARE * self._stored[columns].sum() <= self.queries.n_rows * len(columns)
+        return MAX_SPARSE_SHARE * int(self._stored[columns].sum()) <= self.queries.n_rows * len(columns)
 
     def stored_rows(self, columns: IntArray) -> StoredRows | None:
         if not self._are_sparse(columns):
@@ -411,7 +411,8 @@ class SparseFeatures(FeatureMatrix):
         starts = np.zeros(stop - start + 1, self.X.indptr.dtype)
         count_stored(self._rows, order, position, starts[1:])
         np.cumsum(starts, out=starts)
-        rows = StoredRows(*(np.empty(starts[-1], a.dtype) for a in (self.X.data, self.X.indices)), starts)
+        values, indices = (np.empty(starts[-1], a.dtype) for a in (self.X.data, self.X.indices))
+        rows = StoredRows(values, indices, starts)
         copy_stored(self._rows, order, position, rows)
         return rows
 
