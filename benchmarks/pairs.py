@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import Skipped
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
+from ranksieve.data.matrix import is_sparse
 
 MAX_BYTES = 2e9
 
@@ -34,8 +36,17 @@ def pair_rows(data: Dataset) -> tuple[IntArray, IntArray]:
     return np.concatenate(better_rows), np.concatenate(worse_rows)
 
 
-def build_pairs(data: Dataset) -> tuple[FloatArray, FloatArray]:
-    """All pair differences and their signs; every other one is negated to get two classes."""
+def build_pairs(data: Dataset) -> tuple[Any, FloatArray]:
+    """All pair differences and their signs; every other one is negated to get two classes.
+
+    Differences of CSR rows are CSR.
+    """
+    if is_sparse(data.X):
+        better, worse = pair_rows(data)
+        signs = np.where(np.arange(len(better)) % 2, 1.0, -1.0)
+        K = (data.X[better] - data.X[worse]).astype(np.float64)
+        K.data *= np.repeat(signs, np.diff(K.indptr))
+        return K, signs
     size = count_pairs(data) * data.n_features * 8
     if size > MAX_BYTES:
         raise Skipped(f"{count_pairs(data):,} pairs need {size / 1e9:.1f} GB")

@@ -20,9 +20,21 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.competitors import celer_, skglm_
 from benchmarks.data_sets import large
-from benchmarks.harness import OUT, RESULTS, Skipped, in_subprocess, peak_megabytes, save_result, seconds
-from ranksieve._types import IntArray
+from benchmarks.harness import (
+    OUT,
+    RESULTS,
+    Skipped,
+    current_megabytes,
+    in_subprocess,
+    peak_megabytes,
+    save_result,
+    seconds,
+)
+from benchmarks.pairs import build_pairs
+from ranksieve import SparseRanker
+from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.disk import DiskMatrix, write_block
 from ranksieve.data.inputs import numbered_names
@@ -32,6 +44,8 @@ from ranksieve.io.letor import read_letor, write_letor
 from ranksieve.io.stream import stream_letor
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
+from ranksieve.penalties import L1
+from ranksieve.solvers import Problem
 
 MEGABYTE = 1e6
 MILLION = 1_000_000
@@ -164,30 +178,80 @@ def pairs(lists: str, n_levels: str) -> dict[str, Any]:
 
 def wide(min_ratio: str) -> dict[str, Any]:
     """The path for 20,000 documents in lists of 20 with 5,000 sparse features, many of which are selected."""
-    from scipy import sparse
-
-    rng, (n, d, stored) = np.random.default_rng(0), (20_000, 5_000, 50)
-    share = np.arange(1, d + 1) ** -0.8  # heavy-tailed: some columns are in most rows
-    share /= share.sum()
-    columns = np.concatenate([rng.choice(d, stored, replace=False, p=share) for _ in range(n)])
-    values = rng.lognormal(size=n * stored).astype(np.float32)
-    X = sparse.csr_array((values, columns, np.arange(0, n * stored + 1, stored)), shape=(n, d))
-    X.sort_indices()
-    w = np.zeros(d)
-    w[rng.choice(d, 300, replace=False, p=share)] = rng.normal(size=300)
-    scores = X @ w + 3.0 * rng.normal(size=n)
-    y = np.digitize(scores, np.quantile(scores, [0.5, 0.8, 0.95])).astype(float)
-    data = Dataset(X, y, np.arange(n) // 20)
-    sparse_path(data.select_rows(np.arange(200)), n_alphas=2)  # compile
-    memory_before, start = peak_megabytes(), time.perf_counter()
+    data = large.draw_wide(20_000, 5_000)
+    sparse_path(large.draw_wide(400, 1_000), n_alphas=5)  # compile
+    memory_before, start, cpu_start = current_megabytes(), time.perf_counter(), time.process_time()
     solved = sparse_path(data, min_ratio=float(min_ratio))
     return {
         "seconds": time.perf_counter() - start,
-        "data_mb": (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / MEGABYTE,
+        "cpu_seconds": time.process_time() - cpu_start,
+        "data_mb": sparse_megabytes(data.X),
         "beyond_data_mb": peak_megabytes() - memory_before,
         "features": int(solved.n_nonzero[-1]),
         "largest_relative_gap": float(solved.relative_gaps.max()),
     }
+
+
+def sparse_megabytes(X: Any) -> float:
+    return float(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / MEGABYTE
+
+
+def wide_ranker() -> dict[str, Any]:
+    """SparseRanker for 20,000 documents with 5,000 sparse features."""
+    data = large.draw_wide(20_000, 5_000)
+    SparseRanker(max_features=3).fit(large.draw_wide(2_000, 1_000))  # compile
+    current_megabytes()
+    start, cpu_start = time.perf_counter(), time.process_time()
+    ranker = SparseRanker().fit(data)
+    times = {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu_start}
+    return {**times, "resident_mb": peak_megabytes(), "features": len(ranker.support_)}
+
+
+WIDE_SIZE = (100_000, 100_000)
+WIDE_FEATURES = 500  # the path ends after the first point with more
+
+
+def wide_path(solver: str, tol: str, ratio: str) -> dict[str, Any]:
+    """The path of 100,000 documents × 100,000 features by ranksieve, or on pairs down to ``ratio``.
+
+    The memory is the peak beyond that of the process with the data, and includes the pairs.
+    """
+    data = large.draw_wide(*WIDE_SIZE)
+    ratios = np.logspace(0.0, -3.0, 100)
+    ratios = ratios[ratios >= float(ratio) * (1.0 - 1e-9)]
+    wide_path_of(solver, large.draw_wide(400, 1_000), ratios[:10], 1e-3)  # compile
+    memory_before, cpu_start = current_megabytes(), time.process_time()
+    result = wide_path_of(solver, data, ratios, float(tol))
+    result["cpu_seconds"] = time.process_time() - cpu_start
+    w, alpha = result.pop("w"), result.pop("alpha")
+    result["beyond_data_mb"] = peak_megabytes() - memory_before
+    if alpha is not None:
+        problem = Problem(make_objective(data), L1(alpha))
+        result["objective"] = problem.value(problem.start(w))
+    return {**result, "features": int(np.count_nonzero(w)), "data_mb": sparse_megabytes(data.X)}
+
+
+def wide_path_of(solver: str, data: Dataset, ratios: FloatArray, tol: float) -> dict[str, Any]:
+    """Seconds, and the last weights and α (None for another objective), of one path."""
+    start = time.perf_counter()
+    if solver == "ranksieve":
+        path = sparse_path(data, tol=tol, max_features=WIDE_FEATURES // 2)
+        taken, ratio = time.perf_counter() - start, float(path.alphas[-1] / path.alphas[0])
+        steps = {"ratio": ratio, "steps": int(path.n_iter.sum())}
+        return {"seconds": taken, "points": len(path), **steps, "w": path.coefs[-1], "alpha": path.alphas[-1]}
+    K, signs = build_pairs(data)
+    K = K.tocsc()
+    times = {"pairs_seconds": time.perf_counter() - start, "pairs": len(signs)}
+    times["pairs_mb"] = sparse_megabytes(K)
+    start = time.perf_counter()
+    alpha = None
+    if solver == "celer":
+        w = celer_.path_of_pairs(K, signs, ratios, tol)[:, -1]
+    else:
+        largest = 2.0 * np.abs(K.T @ signs).max() / len(signs)
+        *_, w = skglm_.path_of_pairs(K, signs, largest * ratios, tol * largest)
+        alpha = float(largest * ratios[-1])
+    return {"seconds": time.perf_counter() - start, **times, "points": len(ratios), "w": w, "alpha": alpha}
 
 
 def online(file: str, what: str) -> dict[str, Any]:
@@ -212,6 +276,8 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "gradient": gradient,
     "pairs": pairs,
     "wide": wide,
+    "wide_ranker": wide_ranker,
+    "wide_path": wide_path,
     "online": online,
 }
 
@@ -309,6 +375,27 @@ def wide_sparse() -> Iterator[tuple[str, Any]]:
     for min_ratio in ("1e-2", "1e-3"):
         result = in_subprocess("benchmarks.scale", "--part", "wide", min_ratio)
         yield from ((f"wide_{min_ratio}_{key}", value) for key, value in result.items())
+    result = in_subprocess("benchmarks.scale", "--part", "wide_ranker")
+    yield from ((f"wide_ranker_{key}", value) for key, value in result.items())
+
+
+WIDE_RACE = (("skglm", "1e-3"), ("celer", "1e-4"))
+"""Competitors on pairs with their tolerances, relative to the largest gradient and to the first objective."""
+
+
+def wide_race() -> Iterator[tuple[str, Any]]:
+    """The path of 100,000 × 100,000 sparse data to 500 features, against skglm and celer on pairs.
+
+    skglm minimises the same objective; celer has no squared hinge and minimises the logistic loss of the same
+    pairs.
+    """
+    ours = in_subprocess("benchmarks.scale", "--part", "wide_path", "ranksieve", "1e-6", "0")
+    yield from ((f"wide_path_ranksieve_{key}", value) for key, value in ours.items())
+    for name, tol in WIDE_RACE:
+        theirs = in_subprocess("benchmarks.scale", "--part", "wide_path", name, tol, str(ours["ratio"]))
+        yield from ((f"wide_path_{name}_{key}", value) for key, value in theirs.items())
+        if "objective" in theirs:
+            yield f"wide_path_{name}_distance", theirs["objective"] / ours["objective"] - 1.0
 
 
 def texts() -> Iterator[tuple[str, Any]]:
@@ -342,7 +429,18 @@ def cluster() -> Iterator[tuple[str, Any]]:
 WHERE = ("memory", "disk")
 MEASUREMENTS = {
     function.__name__: function
-    for function in (storage, growth, many_pairs, wide_sparse, paths, passes, larger, texts, cluster)
+    for function in (
+        storage,
+        growth,
+        many_pairs,
+        wide_sparse,
+        wide_race,
+        paths,
+        passes,
+        larger,
+        texts,
+        cluster,
+    )
 }
 
 

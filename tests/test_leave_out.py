@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import ranksieve as rs
+from ranksieve import objective as objective_module
+from ranksieve.choice import folds as choice_folds
 from ranksieve.choice.folds import Folds
 from ranksieve.objective import make_objective
 from ranksieve.penalties import L1
@@ -74,6 +77,21 @@ def test_one_step_is_near_the_fit_without_the_fold(share, tolerance, weight):
         exact = optimum(DATA.select_queries(rest), alpha, None if weight is None else weight[rest]).w
         assert np.abs(w - exact).sum() <= tolerance * np.abs(exact).sum()
         assert np.abs(w - whole.w).sum() > 0  # not just the model of all data
+
+
+def test_one_step_by_products_equals_the_one_with_formed_hessians(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((DATA.n_docs, 60), density=0.06, rng=rng, format="csr")
+    folds = Folds(rs.Dataset(X, DATA.y, DATA.qid), 5, 2, query_weight=WEIGHT)
+    alpha = 0.2 * L1().alpha_max(folds.objective.gradient(folds.objective.at_zero))
+    whole = ProxNewton(1e-12, 200).solve(Problem(folds.objective, L1(alpha)))
+    slopes = [L1(alpha).slopes(60)] * len(folds)
+    monkeypatch.setattr(choice_folds, "VIOLATION_TOL", 1e-8)
+    formed = folds.minima(whole.point, slopes)
+    monkeypatch.setattr(objective_module, "MAX_FORMED_COLUMNS", 5)
+    monkeypatch.setattr(folds.objective, "hessians", None)  # is not called
+    np.testing.assert_allclose(folds.minima(whole.point, slopes), formed, atol=1e-6 * np.abs(formed).max())
+    assert np.ptp(formed, axis=0).max() > 0.01 * np.abs(formed).max()
 
 
 def test_the_objective_without_a_fold():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.penalties.base import Slopes
 from ranksieve.solvers import prox_newton
-from ranksieve.solvers.prox_newton import model_minimum, steepest, working_set
+from ranksieve.solvers.prox_newton import minimum_by_products, model_minimum, steepest, working_set
 from ranksieve.subset import relaxation as module
 from ranksieve.subset.relaxation import Perspective
 
@@ -57,6 +58,30 @@ def test_the_minimum_of_a_model_is_exact(seed, ridge):
     there[columns] += H @ (z - w)[columns]
     assert np.any(z[columns] != 0)
     assert np.max(slopes.violation(z, there)[columns]) <= 1e-9 * np.max(np.abs(g))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("ridge", [0.0, 0.01])
+def test_the_minimum_by_products_meets_the_tolerance(seed, ridge):
+    """Also with fewer rows than features, with signs, and with unpenalised and excluded features."""
+    rng, n_rows, d = np.random.default_rng(seed), (30, 200)[seed % 2], 60
+    A = rng.normal(size=(n_rows, d)) * np.exp(rng.normal(size=d)) * (rng.random((n_rows, d)) < 0.3)
+    A[:, 7] = 0.0  # without a ridge, a feature without curvature keeps its weight
+    H, g = A.T @ A / n_rows, A.T @ rng.normal(size=n_rows) / n_rows  # g is in the range of H
+    w, up, down = np.where(rng.random(d) < 0.2, rng.normal(size=d), 0.0), np.full(d, 0.05), np.full(d, 0.03)
+    up[:5], down[5:10], up[10:12], down[10:12], up[12], down[12] = np.inf, np.inf, 0.0, 0.0, np.inf, np.inf
+    w[:5], w[5:10], w[12] = -np.abs(w[:5]), np.abs(w[5:10]), 0.0
+    slopes, wrong_scale = Slopes(up, down, ridge), rng.uniform(0.5, 2.0, size=d)
+
+    def model(z):
+        return g @ (z - w) + 0.5 * (z - w) @ H @ (z - w) + slopes.value(z)
+
+    z = minimum_by_products(lambda v: H @ v, wrong_scale * np.diag(H), slopes, w, g, 1e-9)
+    others = (np.arange(d) != 7) | (ridge > 0)
+    assert ridge > 0 or z[7] == w[7]
+    assert np.max(slopes.violation(z, g + H @ (z - w)), where=others, initial=0.0) <= 1e-9
+    exact = minimise_quadratic(H, g, w, up, down, ridge, 1e-12, 100_000)
+    assert model(z) == pytest.approx(model(exact), abs=1e-9 * abs(model(w) - model(exact)))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ranksieve import objective as module
 from ranksieve._parallel import use_threads
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import LocalObjective, make_objective
@@ -156,3 +157,51 @@ def test_numbers_of_rows_must_agree(small):
     with refused_data() as info:
         make(small, small.X[:3])
     assert "3 rows" in info.value.reason
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("kept", [(), (2, 9, 31, 4, 17, 5), (2, 9, 4)])
+def test_hessian_of_sparse_columns_on_explicit_pairs(scattered, kept, monkeypatch):
+    """Computed from the stored entries, with weights of queries and documents, in any order of columns."""
+    rng = np.random.default_rng(3)
+    data = random_dataset(seed=1, n_queries=9, n_features=40)
+    if scattered:
+        data = data.select_rows(rng.permutation(data.n_docs))
+    X = np.where(rng.random(data.X.shape) < 0.05, data.X, 0.0).astype(np.float32).astype(np.float64)
+    weights = rng.uniform(0.5, 2.0, size=data.n_queries), rng.uniform(0.5, 2.0, size=data.n_docs)
+    weights[0][1] = weights[1][3] = 0.0
+    for query_weight, document_weight in (weights, (None, None)):
+        loss = SquaredHinge().bind(data.y, data.queries, query_weight, document_weight)
+        objective, w = LocalObjective(sp.csr_array(X.astype(np.float32)), loss), 0.4 * rng.normal(size=40)
+        pairs, omega = explicit_pairs(data.y, data.qid), 1.0
+        if query_weight is not None:
+            omega = query_weight[data.queries.of_rows(np.arange(data.n_queries))[pairs[:, 0]]]
+            omega = omega * document_weight[pairs].prod(axis=1)
+        value, gradient, hessian, _ = squared_hinge(X @ w, pairs, omega * np.ones(len(pairs)))
+        if kept:
+            objective.features.keep(np.array(kept))
+        point, columns, p = objective.evaluate(w), np.array([9, 2, 4]), loss.normaliser
+        assert point.value == pytest.approx(value / p, rel=1e-12)
+        np.testing.assert_allclose(objective.gradient(point), X.T @ gradient / p, atol=1e-12)
+        whole = X.T @ hessian @ X / p
+        assert objective.features.stored_reader(columns) is not None
+        actual, expected = objective.hessian(point, columns), whole[np.ix_(columns, columns)]
+        np.testing.assert_allclose(actual, expected, atol=1e-12)
+        parts = objective.hessians(point, columns, np.array([0, 2, data.n_queries]))
+        np.testing.assert_allclose(parts.sum(axis=0) / p, expected, atol=1e-12)
+        sparse_w = np.where(np.isin(np.arange(40), [2, 9]), w, 0.0)
+        np.testing.assert_allclose(objective.scores(sparse_w), X @ sparse_w, atol=1e-13)
+        np.testing.assert_allclose(objective.curvatures(point), np.diag(whole), atol=1e-12)
+        np.testing.assert_allclose(objective.hessian_product(point, w), whole @ w, atol=1e-12)
+        monkeypatch.setattr(module, "MAX_FORMED_COLUMNS", 2)
+        products, in_order = objective.hessian_products(point, np.sort(columns)), np.sort(columns)
+        expected = whole[np.ix_(in_order, in_order)]
+        factor = np.repeat(rng.uniform(0, 2, data.n_queries), data.queries.sizes)
+        of_rows = data.queries.restore(factor)
+        scaled = (X.T @ (of_rows[:, None] * hessian) @ X / p)[np.ix_(in_order, in_order)]
+        v = rng.normal(size=3)
+        np.testing.assert_allclose(products.product(v), expected @ v, atol=1e-12)
+        np.testing.assert_allclose(products.product(v, factor), scaled @ v, atol=1e-12)
+        own = np.diag(hessian) * of_rows @ X**2 / p
+        np.testing.assert_allclose(products.scale(factor), own[in_order], atol=1e-12)
+        monkeypatch.undo()

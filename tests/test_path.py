@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import ranksieve.objective as module
 from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset
 from ranksieve.objective import make_objective
@@ -84,6 +85,28 @@ def test_row_order_and_query_names_do_not_matter(data):
 def test_every_kind_of_matrix(data, kind):
     path = sparse_path(data.replace_features(kind(data.X)), n_alphas=10)
     np.testing.assert_allclose(path.coefs, sparse_path(data, n_alphas=10).coefs, atol=1e-4)
+
+
+def test_working_sets_too_large_to_form_their_hessian(data, monkeypatch, small_blocks):
+    rng = np.random.default_rng(1)
+    X = sp.random_array((data.n_docs, 60), density=0.08, rng=rng, format="lil")
+    X[:, [3]] = 1.0 * data.queries.of_rows(rng.random(data.n_queries) < 0.1)[:, None]
+    sparse = Dataset(sp.csr_array(X), data.y, data.qid)
+    arguments = {"n_alphas": 20, "min_ratio": 1e-2, "tol": 1e-8, "signs": {"f8": "+", "f10": "-"}}
+    formed = sparse_path(sparse, **arguments)
+    monkeypatch.setattr(module, "MAX_FORMED_COLUMNS", 0)
+    monkeypatch.setattr(module.LocalObjective, "hessian", None)  # is not called
+    paths = []
+    for n in (1, 2):
+        with use_threads(n):
+            paths.append(sparse_path(sparse, **{**arguments, "alphas": formed.alphas}))
+    np.testing.assert_array_equal(paths[0].coefs, paths[1].coefs)
+    assert paths[0].converged.all()
+    np.testing.assert_allclose(paths[0].objectives, formed.objectives, rtol=1e-8)
+    np.testing.assert_allclose(paths[0].coefs, formed.coefs, atol=1e-3)
+    assert formed.n_nonzero[-1] > 20
+    assert not formed.coefs[:, 3].any()  # constant within every query
+    assert not paths[0].coefs[:, 3].any()
 
 
 def test_elastic_net_keeps_correlated_features_together(data):

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.competitors.base import Competitor, FittedRanker, linear_ranker
 from benchmarks.pairs import build_pairs
 from ranksieve._parallel import single_threaded_blas
+from ranksieve._types import FloatArray
 from ranksieve.data.dataset import Dataset
 
 
@@ -34,3 +35,17 @@ class CelerOnPairs(Competitor):
         with single_threaded_blas(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return linear_ranker(model.fit(np.asfortranarray(K), signs).coef_)
+
+
+def path_of_pairs(K: Any, signs: FloatArray, ratios: FloatArray, tol: float) -> FloatArray:
+    """Weights (features × points) of ℓ1 logistic regression on sparse pairs (CSC).
+
+    ``ratios`` are the strengths as shares of the largest one.
+    """
+    from celer import celer_path
+
+    largest = np.abs(K.T @ signs).max() / 2.0
+    with single_threaded_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        coefs: FloatArray = celer_path(K, signs, "logreg", alphas=largest * ratios, tol=tol)[1]
+    return coefs

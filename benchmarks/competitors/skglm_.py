@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -55,6 +56,21 @@ def fit_pairs(K: FloatArray, signs: FloatArray, alpha: float, tol: float) -> Flo
     return w
 
 
+def path_of_pairs(K: Any, signs: FloatArray, alphas: FloatArray, tol: float) -> Iterator[FloatArray]:
+    """Weights for each α of sparse pairs (CSC); each fit starts from the previous one."""
+    from skglm.penalties import L1
+    from skglm.solvers import AndersonCD
+    from skglm.utils.jit_compilation import compiled_clone
+
+    solver = AndersonCD(tol=tol, fit_intercept=False, warm_start=True)
+    datafit, w, Kw = compiled_clone(_squared_hinge()()), np.zeros(K.shape[1]), np.zeros(len(signs))
+    with single_threaded_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for alpha in alphas.tolist():
+            w, *_ = solver.solve(K, signs, datafit, compiled_clone(L1(alpha)), w, Kw)
+            yield w.copy()
+
+
 @cache
 def _squared_hinge() -> Any:
     """(1/p) Σ max(0, 1 − y·Kw)², its derivatives and their Lipschitz constants; skglm compiles the class."""
@@ -81,5 +97,35 @@ def _squared_hinge() -> Any:
 
         def gradient_scalar(self, X: FloatArray, y: FloatArray, w: FloatArray, Xw: FloatArray, j: int) -> Any:
             return -2.0 * (X[:, j] @ (y * np.maximum(0.0, 1.0 - y * Xw))) / len(y)
+
+        def initialize_sparse(self, data: Any, indptr: Any, indices: Any, y: FloatArray) -> None:
+            pass
+
+        def get_lipschitz_sparse(self, data: Any, indptr: Any, indices: Any, y: FloatArray) -> Any:
+            lipschitz = np.zeros(len(indptr) - 1)
+            for j in range(len(lipschitz)):
+                for i in range(indptr[j], indptr[j + 1]):
+                    lipschitz[j] += 2.0 * data[i] * data[i] / len(y)
+            return lipschitz
+
+        def gradient_scalar_sparse(
+            self, data: Any, indptr: Any, indices: Any, y: FloatArray, Xw: FloatArray, j: int
+        ) -> Any:
+            total = 0.0
+            for i in range(indptr[j], indptr[j + 1]):
+                k = indices[i]
+                total += data[i] * y[k] * max(0.0, 1.0 - y[k] * Xw[k])
+            return -2.0 * total / len(y)
+
+        def full_grad_sparse(
+            self, data: Any, indptr: Any, indices: Any, y: FloatArray, Xw: FloatArray
+        ) -> Any:
+            gradient, slack = np.zeros(len(indptr) - 1), y * np.maximum(0.0, 1.0 - y * Xw)
+            for j in range(len(gradient)):
+                total = 0.0
+                for i in range(indptr[j], indptr[j + 1]):
+                    total += data[i] * slack[indices[i]]
+                gradient[j] = -2.0 * total / len(y)
+            return gradient
 
     return SquaredHinge

@@ -1,8 +1,9 @@
-"""Synthetic data of any size with planted sparse weights, drawn part by part."""
+"""Synthetic data of any size with planted sparse weights: dense, drawn part by part, or wide and sparse."""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse
 
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
@@ -57,3 +58,28 @@ def draw(n_docs: int) -> Dataset:
         rows, part = slice(number * PART, (number + 1) * PART), draw_part(number)
         X[rows], y[rows], qid[rows] = part.X, part.y, part.qid
     return Dataset(X, y, qid)
+
+
+WIDE_LENGTH, WIDE_INFORMATIVE, WIDE_NOISE = 20, 300, 3.0
+WIDE_CUTS = (0.5, 0.8, 0.95)  # shares of the documents below each of the higher labels
+OVERSAMPLED = 4  # draws per stored value, because columns of a row are distinct
+
+
+def draw_wide(n_docs: int, n_features: int, stored: int = 50) -> Dataset:
+    """CSR data in lists of 20 with ``stored`` values per row; some columns are in most rows."""
+    rng = np.random.default_rng(SEED)
+    share = np.arange(1, n_features + 1) ** -0.8
+    share /= share.sum()
+    draws = np.searchsorted(np.cumsum(share)[:-1], rng.random((n_docs, OVERSAMPLED * stored)))
+    columns = np.empty((n_docs, stored), dtype=np.int32)
+    for row, drawn in zip(columns, draws, strict=True):
+        distinct, first = np.unique(drawn, return_index=True)
+        row[:] = np.sort(distinct[np.argsort(first)[:stored]])
+    values = rng.lognormal(size=columns.size).astype(np.float32)
+    starts = np.arange(0, columns.size + 1, stored, dtype=np.int32)
+    X = scipy.sparse.csr_array((values, columns.ravel(), starts), shape=(n_docs, n_features))
+    w = np.zeros(n_features)
+    w[rng.choice(n_features, WIDE_INFORMATIVE, replace=False, p=share)] = rng.normal(size=WIDE_INFORMATIVE)
+    scores = X @ w + WIDE_NOISE * rng.normal(size=n_docs)
+    y = np.digitize(scores, np.quantile(scores, WIDE_CUTS)).astype(np.float64)
+    return Dataset(X, y, np.arange(n_docs) // WIDE_LENGTH)

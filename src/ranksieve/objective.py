@@ -25,10 +25,12 @@ from ranksieve.data.parts import RemoteData
 from ranksieve.data.queries import Queries, query_ranges
 from ranksieve.data.steps import StepMatrix
 from ranksieve.errors import DataError, lookup
+from ranksieve.kernels.linear import StoredRows, stored_column_sums, stored_products
 from ranksieve.losses import LOSSES
 from ranksieve.losses.base import BoundLoss, Curvature, Loss, ScoreValue
 
 CACHE_BYTES = 2**20  # of X processed at a time, so that they stay in the cache of a core
+MAX_FORMED_COLUMNS = 1500  # of a Hessian of sparse columns; with more, it is not formed but multiplied
 MAX_ZERO_POINT_DOCUMENTS = 2**18  # for larger data the point at w = 0 is recomputed instead of kept in memory
 SUM_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)  # error of a sum, relative to the sum of |terms|
 PAIR_ROUNDING = SUM_ROUNDING / 4.0  # error of a sum over pairs, relative to the sum over every |term|
@@ -74,6 +76,43 @@ class HessianBlock:
         except KeyError:
             return None
         return np.ascontiguousarray(self.values[np.ix_(positions, positions)])
+
+
+@dataclass(frozen=True, eq=False)
+class HessianProducts:
+    """Products with the Hessian on some columns, for working sets too large to form it.
+
+    ``rows`` are the entries of these columns in grouped order, ``degrees`` the diagonal of the Hessian in
+    scores. A ``factor`` per document multiplies the Hessian of its query.
+    """
+
+    rows: StoredRows
+    degrees: FloatArray
+    n_columns: int
+    loss: Any
+    at: Any
+
+    def product(self, v: FloatArray, factor: FloatArray | None = None) -> FloatArray:
+        """The Hessian times ``v``."""
+        offsets = self.loss.queries.offsets
+
+        def work(first: int, last: int) -> FloatArray:
+            a, b = offsets[[first, last]].tolist()
+            scores, sums = np.empty(b - a), np.zeros((1, self.n_columns))
+            stored_products(self.rows, v, a, b, scores)
+            curved = self.loss.curvature(self.at, first, last, scores)
+            curved = curved if factor is None else curved * factor[a:b]
+            stored_column_sums(self.rows, curved, np.array([a, b]), sums)
+            return np.asarray(sums[0])
+
+        return np.asarray(sum_blocks(work, self.loss.cuts) / self.loss.normaliser)
+
+    def scale(self, factor: FloatArray | None = None) -> FloatArray:
+        """Σ_i S_ii·x_ij² of each column: near the diagonal of the Hessian if few documents share columns."""
+        values, columns, starts = self.rows
+        degrees = np.repeat(self.degrees if factor is None else self.degrees * factor, np.diff(starts))
+        sums = np.bincount(columns, degrees * values.astype(np.float64) ** 2, minlength=self.n_columns)
+        return np.asarray(sums / self.loss.normaliser)
 
 
 class Objective(ABC):
@@ -144,6 +183,10 @@ class Objective(ABC):
     @abstractmethod
     def hessian_product(self, point: Point, v: FloatArray) -> FloatArray:
         """The Hessian times ``v``, without forming it: Xᵀ S X v / normaliser."""
+
+    def hessian_products(self, point: Point, columns: IntArray) -> HessianProducts | None:
+        """Products with the Hessian on ``columns``; None if forming it is better."""
+        return None
 
     @abstractmethod
     def gradients(self, point: Point, cuts: IntArray) -> FloatArray:
@@ -302,30 +345,37 @@ class LocalObjective(DocumentObjective):
     def hessian(self, point: Point, columns: IntArray) -> FloatArray:
         if (cached := self._cached_hessian(point, columns)) is not None:
             return cached
-        read = self.features.reader(columns)
-        total = sum_blocks(lambda a, b: self._block(point, read, a, b, len(columns)), self.loss.cuts)
+        total = sum_blocks(self._blocks(point, columns), self.loss.cuts)
         total /= self.loss.normaliser
         return self._without_constants(total, columns)
 
     def hessians(self, point: Point, columns: IntArray, cuts: IntArray) -> FloatArray:
-        read, hessians = self.features.reader(columns), np.zeros((len(cuts) - 1, len(columns), len(columns)))
+        block, hessians = self._blocks(point, columns), np.zeros((len(cuts) - 1, len(columns), len(columns)))
 
         def work(first: int, last: int) -> list[tuple[int, FloatArray]]:
             bounds = np.clip(cuts, first, last)
             return [
-                (k, self._block(point, read, int(bounds[k]), int(bounds[k + 1]), len(columns)))
+                (k, block(int(bounds[k]), int(bounds[k + 1])))
                 for k in np.flatnonzero(np.diff(bounds)).tolist()
             ]
 
         def add(shares: list[tuple[int, FloatArray]]) -> None:
-            for k, block in shares:
-                hessians[k] += block
+            for k, hessian in shares:
+                hessians[k] += hessian
 
         fold_blocks(work, self.loss.cuts, add)
         self._without_constants(hessians, columns)
         mean = ordered_sum(list(hessians)) / self.loss.normaliser
         self._hessian = (point.at, HessianBlock(columns, mean))
         return hessians
+
+    def hessian_products(self, point: Point, columns: IntArray) -> HessianProducts | None:
+        if len(columns) <= MAX_FORMED_COLUMNS or "stored_rows" not in self.loss.offers:
+            return None
+        rows = self.features.stored_rows(columns)
+        if rows is None:
+            return None
+        return HessianProducts(rows, self.loss.degrees(point.at), len(columns), self.loss, point.at)
 
     def curvatures(self, point: Point) -> FloatArray:
         read = self.features.reader(np.arange(self.n_features))
@@ -342,10 +392,18 @@ class LocalObjective(DocumentObjective):
         n_rows = CACHE_BYTES // (self.features.cell_bytes * max(width, 1))
         return query_ranges(self.loss.queries.offsets, first, last, n_rows)
 
-    def _block(self, point: Point, read: ColumnReader, first: int, last: int, width: int) -> FloatArray:
-        """Sum of the Hessian on the columns of ``read`` over the queries first..last."""
-        parts = self._few_queries(first, last, width)
-        return ordered_sum(self._curvature(point, read, a, b).block() for a, b in parts)
+    def _blocks(self, point: Point, columns: IntArray) -> Callable[[int, int], FloatArray]:
+        """Function (first, last) → sum of the Hessian on ``columns`` over the queries first..last."""
+        offsets, n_columns = self.loss.queries.offsets, len(columns)
+        stored = self.features.stored_reader(columns) if "stored_rows" in self.loss.offers else None
+        if stored is not None:
+            return lambda first, last: self.loss.block_of_rows(
+                point.at, first, last, *stored(int(offsets[first]), int(offsets[last])), n_columns
+            )
+        read = self.features.reader(columns)
+        return lambda first, last: ordered_sum(
+            self._curvature(point, read, a, b).block() for a, b in self._few_queries(first, last, n_columns)
+        )
 
     def _curvature(self, point: Point, read: ColumnReader, first: int, last: int) -> Curvature:
         """Curvature of the queries first..last in the columns of ``read``."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,9 +19,14 @@ from ranksieve.data.dataset import Dataset
 from ranksieve.kernels.linear import minimise_quadratic
 from ranksieve.losses import SquaredHinge
 from ranksieve.losses.base import query_factors
-from ranksieve.objective import Objective, Point, make_objective
+from ranksieve.objective import HessianProducts, Objective, Point, make_objective
 from ranksieve.penalties.base import Slopes
-from ranksieve.solvers.prox_newton import model_minimum, steepest, working_set_limit
+from ranksieve.solvers.prox_newton import (
+    minimum_by_products,
+    model_minimum,
+    steepest,
+    working_set_limit,
+)
 
 SQUARED_HINGE = SquaredHinge()
 VIOLATION_TOL = 1e-2  # share of the initial violation of the optimality conditions that may remain
@@ -137,14 +143,39 @@ class Folds:
         sums = self.objective.gradients(point, self.all_folds.cuts)
         columns = self._working_set(point.w, self.all_folds.means_without(sums), slopes)
         gradients = self.all_folds.means_without(sums[:, columns])
+        if (products := self.objective.hessian_products(point, columns)) is not None:
+            return self._minima_by_products(point.w, columns, gradients, slopes, products)
         hessians = self.all_folds.means_without(self.objective.hessians(point, columns, self.all_folds.cuts))
         models, w = np.zeros((len(self), len(point.w))), point.w[columns]
         for model, penalty, g, hessian in zip(models, slopes, gradients, hessians, strict=True):
-            restricted = Slopes(penalty.up[columns], penalty.down[columns], penalty.ridge)
+            restricted = penalty.restricted(columns)
             violation = restricted.violation(w, g)
             tol = VIOLATION_TOL * float(np.max(violation, where=np.isfinite(violation), initial=0.0))
             up, down, ridge = restricted.up, restricted.down, restricted.ridge
             model[columns] = minimise_quadratic(hessian, g, w, up, down, ridge, tol, MAX_FOLD_SWEEPS)
+        return models
+
+    def _minima_by_products(
+        self,
+        w: FloatArray,
+        columns: IntArray,
+        gradients: FloatArray,
+        slopes: Sequence[Slopes],
+        products: HessianProducts,
+    ) -> FloatArray:
+        """:meth:`minima` for working sets whose Hessian is not formed."""
+        partition, queries = self.all_folds, self.objective.loss.queries
+        shares = self.objective.loss.normaliser / (partition.outside @ partition.pairs)
+        documents = np.diff(queries.offsets[partition.cuts])
+        models = np.zeros((len(self), len(w)))
+        for model, penalty, g, outside, share in zip(
+            models, slopes, gradients, partition.outside, shares, strict=True
+        ):
+            factor, restricted = np.repeat(share * outside, documents), penalty.restricted(columns)
+            violation = restricted.violation(w[columns], g)
+            tol = VIOLATION_TOL * float(np.max(violation, where=np.isfinite(violation), initial=0.0))
+            product, scale = partial(products.product, factor=factor), products.scale(factor)
+            model[columns] = minimum_by_products(product, scale, restricted, w[columns], g, tol)
         return models
 
     def second_order(self, point: Point, columns: IntArray) -> list[SecondOrder]:

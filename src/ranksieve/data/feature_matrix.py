@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import local
 from typing import Any, ClassVar, TypeAlias
 
@@ -25,12 +26,18 @@ from ranksieve.data.matrix import (
 from ranksieve.data.queries import Queries
 from ranksieve.data.steps import MISSING, StepMatrix
 from ranksieve.kernels.linear import (
+    StoredRows,
     add_column_sums,
     add_columns,
+    add_stored,
     chosen_products,
     column_sums,
+    copy_stored,
+    count_stored,
     gather,
     row_products,
+    stored_column_sums,
+    stored_products,
 )
 from ranksieve.kernels.steps import add_levels, put_steps, step_sums, varying_slots
 
@@ -38,10 +45,15 @@ MAX_OFFSET = 32.0  # × spread of a feature: a larger offset costs digits of its
 MAX_CONSTANT = 2.0**20  # × smallest spread: rounding errors of a larger constant could look like a feature
 MAX_COPIED_BYTES = 2**26  # of the columns copied side by side
 MAX_COLUMN_CELLS = 2**23  # of single columns: 64 MB
+MAX_SPARSE_SHARE = (
+    8  # if at most 1 in 8 values of some columns is stored, their Hessian is computed from these
+)
 SPARSE_WEIGHTS = 4  # if at most 1 in 4 weights is nonzero, only the columns of these are multiplied
 
 ColumnReader: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
 """(first, last) → rows first..last, and the positions of the columns in them."""
+StoredReader: TypeAlias = Callable[[int, int], tuple[StoredRows, IntArray]]
+"""(first, last) → CSR rows first..last, and the position of each of their columns, −1 for columns left out."""
 
 
 def feature_matrix(
@@ -79,6 +91,8 @@ def _features(X: Matrix, *args: Any) -> FeatureMatrix:
         return StepFeatures(X, *args)
     if isinstance(X, StreamedMatrix):
         return StreamedFeatures(X, *args)
+    if is_sparse(X):
+        return SparseFeatures(X, *args)
     values = as_c_order(X)
     return FeaturesByRows(X, *args) if values is None else DenseFeatures(values, *args)
 
@@ -131,7 +145,7 @@ class CopiedColumns:
     """Copy of some columns side by side, ascending, with the rows in grouped order."""
 
     columns: IntArray
-    values: AnyArray
+    values: Any
 
     def positions(self, columns: IntArray) -> IntArray:
         return np.searchsorted(self.columns, columns)
@@ -247,6 +261,17 @@ class FeatureMatrix(ABC):
         positions = np.arange(len(columns))
         return lambda a, b: (self._grouped_columns(a, b, columns), positions)
 
+    def stored_reader(self, columns: IntArray) -> StoredReader | None:
+        """Read-only access to the entries of some columns; None if dense rows are faster for Hessians."""
+        return None
+
+    def stored_rows(self, columns: IntArray) -> StoredRows | None:
+        """Copy of the entries of some columns, in grouped order; None if the columns are dense.
+
+        Columns that are constant within every query have none.
+        """
+        return None
+
     def column(self, j: int) -> FloatArray:
         """Column ``j``, in input order; read-only.
 
@@ -316,8 +341,109 @@ class DenseFeatures(FeatureMatrix):
         return np.take(self.X, columns, axis=1)
 
 
+class SparseFeatures(FeatureMatrix):
+    """A CSR matrix; copied columns are CSR too, unless they are dense."""
+
+    def __init__(self, X: Matrix, *args: Any) -> None:
+        super().__init__(X, *args)
+        self._rows = StoredRows(X.data, X.indices, X.indptr)
+
+    @cached_property
+    def _stored(self) -> IntArray:
+        """Number of entries of each column."""
+        return np.bincount(self.X.indices, minlength=self.n_features)
+
+    def scores(self, w: FloatArray) -> FloatArray:
+        copied = self._copy_with(np.flatnonzero(w))
+        if copied is None or not isinstance(copied.values, StoredRows):
+            return super().scores(w)
+        rows, weights, scores = copied.values, w[copied.columns], np.empty(self.X.shape[0])
+        map_shares(lambda a, b: stored_products(rows, weights, a, b, scores[a:b]), self._cuts)
+        return np.asarray(self.queries.restore(scores))
+
+    def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
+        scores = np.empty(last - first)
+        stored_products(self._rows, w, first, last, scores)
+        return scores
+
+    def transposed_of(self, g: FloatArray, first: int, last: int) -> FloatArray:
+        sums = np.zeros((1, self.n_features))
+        stored_column_sums(self._rows, g, np.array([first, last]), sums)
+        return np.asarray(sums[0])
+
+    def transposed_parts(self, g: FloatArray, cuts: IntArray) -> FloatArray:
+        sums = np.zeros((len(cuts) - 1, self.n_features))
+
+        def work(first: int, last: int) -> None:
+            rows = cuts[first : last + 1]
+            stored_column_sums(self._rows, g[rows[0] : rows[-1]], rows, sums[first:last])
+
+        map_shares(work, np.arange(len(cuts)))
+        return sums
+
+    def keep(self, columns: IntArray) -> None:
+        if not self._are_sparse(columns):
+            super().keep(columns)
+            return
+        copied, n_entries = np.sort(columns), int(self._stored[columns].sum())
+        self._copied = None
+        if n_entries * (self.X.dtype.itemsize + self.X.indices.itemsize) <= MAX_COPIED_BYTES:
+            self._copied = CopiedColumns(copied, self._take(self._positions(copied), 0, self.queries.n_rows))
+
+    def _are_sparse(self, columns: IntArray) -> bool:
+        """Whether Hessians of these columns are computed from their entries."""
+        return MAX_SPARSE_SHARE * int(self._stored[columns].sum()) <= self.queries.n_rows * len(columns)
+
+    def stored_rows(self, columns: IntArray) -> StoredRows | None:
+        if not self._are_sparse(columns):
+            return None
+        return self._take(np.where(self.varies, self._positions(columns), -1), 0, self.queries.n_rows)
+
+    def _positions(self, columns: IntArray) -> IntArray:
+        """Position of each feature among ``columns``, −1 for the others."""
+        position = np.full(self.n_features, -1)
+        position[columns] = np.arange(len(columns))
+        return position
+
+    def _take(self, position: IntArray, start: int, stop: int) -> StoredRows:
+        """Copy of the columns with a position ≥ 0 of the rows start..stop in grouped order."""
+        order = self.queries.rows_between(start, stop)
+        starts = np.zeros(stop - start + 1, self.X.indptr.dtype)
+        count_stored(self._rows, order, position, starts[1:])
+        np.cumsum(starts, out=starts)
+        values, indices = (np.empty(starts[-1], a.dtype) for a in (self.X.data, self.X.indices))
+        rows = StoredRows(values, indices, starts)
+        copy_stored(self._rows, order, position, rows)
+        return rows
+
+    def stored_reader(self, columns: IntArray) -> StoredReader | None:
+        copied, position = self._copy_with(columns), self._positions(columns)
+        if copied is None and self._are_sparse(columns):
+            return lambda a, b: (self._take(position, a, b), np.arange(len(columns)))
+        if copied is None or not isinstance(copied.values, StoredRows):
+            return None
+        values, indices, starts = copied.values
+        return lambda a, b: (StoredRows(values, indices, starts[a : b + 1]), position[copied.columns])
+
+    def reader(self, columns: IntArray) -> ColumnReader:
+        if (stored := self.stored_reader(columns)) is None:
+            return super().reader(columns)
+
+        def read(start: int, stop: int) -> tuple[AnyArray, IntArray]:
+            (values, indices, starts), position = stored(start, stop)
+            block = np.zeros((stop - start, len(columns)))
+            add_stored(values, indices, starts, 0, position, block)
+            return block, np.arange(len(columns))
+
+        return read
+
+    def _put_columns(self, start: int, stop: int, columns: IntArray, block: AnyArray) -> None:
+        rows = slice(start, stop) if self.queries.contiguous else self.queries.rows_between(start, stop)
+        block[:] = dense_block(self.X, rows, columns)
+
+
 class FeaturesByRows(FeatureMatrix):
-    """A CSR matrix, or an array too large to be copied to C order, multiplied in blocks of rows."""
+    """An array too large to be copied to C order, multiplied in blocks of rows."""
 
     def scores_of(self, w: FloatArray, first: int, last: int) -> FloatArray:
         return np.asarray(self._rows(first, last) @ w)

@@ -4,12 +4,22 @@ A shifted column is read minus its value in the first row of the query (``first_
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from ranksieve._types import AnyArray, IntArray
 from ranksieve.kernels.compiling import kernel
 
 ROWS_PER_BLOCK = 200  # not a power of two, so that columns of a block do not evict each other from the cache
+
+
+class StoredRows(NamedTuple):
+    """Entries of the rows of a CSR matrix: those of row r are starts[r]..starts[r + 1]."""
+
+    values: AnyArray
+    columns: AnyArray
+    starts: IntArray
 
 
 @kernel
@@ -163,6 +173,56 @@ def add_stored(data, indices, indptr, first, position, values):
             k = position[indices[entry]]
             if k >= 0:
                 values[i, k] += data[entry]
+
+
+@kernel
+def stored_products(rows, w, first, last, products):
+    """Products of the CSR rows first..last with w, each added in the order of its entries.
+
+    Entries whose weight is 0 do not change the bits.
+    """
+    values, columns, starts = rows
+    for i in range(first, last):
+        total = 0.0
+        for entry in range(starts[i], starts[i + 1]):
+            total += values[entry] * w[columns[entry]]
+        products[i - first] = total
+
+
+@kernel
+def stored_column_sums(rows, g, cuts, sums):
+    """sums[b] += Σ g_i·x_i over the CSR rows between two cuts; ``g`` starts at the first of these rows."""
+    values, columns, starts = rows
+    for b in range(len(cuts) - 1):
+        total = sums[b]
+        for i in range(cuts[b], cuts[b + 1]):
+            g_i = g[i - cuts[0]]
+            for entry in range(starts[i], starts[i + 1]):
+                total[columns[entry]] += g_i * values[entry]
+
+
+@kernel
+def count_stored(rows, order, position, counts):
+    """counts_k = number of entries of the row order_k with position_j ≥ 0."""
+    _, columns, starts = rows
+    for k in range(len(order)):
+        counts[k] = 0
+        for entry in range(starts[order[k]], starts[order[k] + 1]):
+            counts[k] += position[columns[entry]] >= 0
+
+
+@kernel
+def copy_stored(rows, order, position, copies):
+    """Fill ``copies`` with the entries of the rows ``order`` with position_j ≥ 0, in column position_j."""
+    values, columns, starts = rows
+    new_values, new_columns, new_starts = copies
+    for k in range(len(order)):
+        to = new_starts[k]
+        for entry in range(starts[order[k]], starts[order[k] + 1]):
+            j = position[columns[entry]]
+            if j >= 0:
+                new_values[to], new_columns[to] = values[entry], j
+                to += 1
 
 
 @kernel

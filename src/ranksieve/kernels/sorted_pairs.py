@@ -374,6 +374,106 @@ def hessian_parts(documents, lists, arrays, first, last, values, columns, parts)
     return n_scaled, n_better
 
 
+@kernel
+def sparse_hessian(documents, lists, arrays, first, last, rows, position, half):
+    """Add H to ``half``, where VᵀSV = H + Hᵀ for V with the entries position_j ≥ 0 of CSR ``rows``.
+
+    H = Σ_i v_i R_iᵀ with R_i = ω·active_pairs_i·v_i, for a better document minus 2ω times the sum of V over
+    its active worse partners; R_i is dense over the columns that occur in its query. ``rows`` has only the
+    documents of these queries.
+    """
+    offsets, level, query_weight, _ = documents
+    active_pairs, base = arrays.active_pairs, offsets[first]
+    longest = longest_run(offsets, first, last)
+    local, in_query = np.full(len(half), -1), np.empty(len(half), dtype=np.int64)
+    latest, previous = np.empty(longest + 1, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    sum_, buffer = np.empty(len(half)), np.empty(0)
+    for q in range(first, last):
+        lo, hi = offsets[q], offsets[q + 1]
+        n_local = _number_columns(documents, active_pairs, q, rows, base, position, local, in_query)
+        if n_local == 0:
+            continue
+        if len(buffer) < (hi - lo) * n_local:
+            buffer = np.empty((hi - lo) * n_local)
+        right = buffer[: (hi - lo) * n_local].reshape(hi - lo, n_local)
+        for i in range(lo, hi):
+            if level[i] > 0:
+                clear(right[i - lo])
+        for k in range(lists.first[q], lists.first[q + 1]):
+            clear(sum_[:n_local])
+            _subtract_partners(
+                documents, lists, arrays, q, k, rows, base, position, local, latest, previous, sum_, right
+            )
+        for i in range(lo, hi):
+            degree = query_weight[q] * active_pairs[i]
+            if degree > 0.0 and level[i] > 0:
+                _add_entries(rows, i - base, degree, position, local, right[i - lo])
+            for entry in range(rows.starts[i - base], rows.starts[i - base + 1]):
+                j = position[rows.columns[entry]]
+                if degree > 0.0 and j >= 0 and level[i] > 0:
+                    _scatter(half[j], rows.values[entry], right[i - lo], in_query)
+                elif degree > 0.0 and j >= 0:
+                    _add_entries(rows, i - base, degree * rows.values[entry], position, None, half[j])
+        for c in range(n_local):
+            local[in_query[c]] = -1
+
+
+@helper
+def _number_columns(documents, active_pairs, q, rows, base, position, local, in_query):
+    """Number the columns that occur in active pairs of a query; return how many there are."""
+    n_local = 0
+    for i in range(documents.offsets[q], documents.offsets[q + 1]):
+        if documents.query_weight[q] * active_pairs[i] > 0.0:
+            for entry in range(rows.starts[i - base], rows.starts[i - base + 1]):
+                j = position[rows.columns[entry]]
+                if j >= 0 and local[j] < 0:
+                    local[j], in_query[n_local] = n_local, j
+                    n_local += 1
+    return n_local
+
+
+@helper
+def _subtract_partners(
+    documents, lists, arrays, q, k, rows, base, position, local, latest, previous, sum_, right
+):
+    """Subtract 2ω times the sum of V over the active worse partners in list k from each row of ``right``.
+
+    ``latest`` and ``previous`` chain the worse documents with equally many active partners.
+    """
+    lo, begin, n = documents.offsets[q], lists.begin[k], lists.begin[k + 1] - lists.begin[k]
+    document_weight, active_better = documents.document_weight, arrays.active_better
+    for a in range(n + 1):
+        latest[a] = -1
+    for p in range(lists.worse_begin[k], lists.worse_begin[k + 1]):
+        j = lists.worse[p]
+        previous[j - lo], latest[active_better[j]] = latest[active_better[j]], j - lo
+    for a in range(n - 1, -1, -1):
+        j, i = latest[a + 1], arrays.better[begin + a]
+        while j >= 0:
+            weight = weight_of(document_weight, lo + j)
+            _add_entries(rows, lo + j - base, weight, position, local, sum_)
+            j = previous[j]
+        if documents.query_weight[q] * arrays.active_pairs[i] > 0.0:
+            factor = -2.0 * documents.query_weight[q] * weight_of(document_weight, i)
+            add(right[i - lo], factor, sum_[: right.shape[1]])
+
+
+@helper
+def _add_entries(rows, i, factor, position, local, total):
+    """Add ``factor`` times the entries of row i with position_j ≥ 0 to ``total``, at local positions."""
+    for entry in range(rows.starts[i], rows.starts[i + 1]):
+        j = position[rows.columns[entry]]
+        if j >= 0:
+            total[j if local is None else local[j]] += factor * rows.values[entry]
+
+
+@helper
+def _scatter(total, factor, source, columns):
+    """total[columns_c] += factor·source_c."""
+    for c in range(len(source)):
+        total[columns[c]] += factor * source[c]
+
+
 @helper
 def _n_ends(lists, q):
     """Total length of the lists of a query, plus one per list."""

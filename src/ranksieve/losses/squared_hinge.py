@@ -16,6 +16,7 @@ from ranksieve.data.dataset import checked_query_weight
 from ranksieve.data.queries import Queries, local_levels, pair_weights
 from ranksieve.errors import DataError, ParameterError
 from ranksieve.kernels import sorted_pairs
+from ranksieve.kernels.linear import StoredRows
 from ranksieve.kernels.pairs import (
     GroupedDocuments,
     Ranking,
@@ -259,7 +260,7 @@ class FewLabels(BoundSquaredHinge):
     """The squared hinge by sorted lists for each level (few labels): O(n·k) curvature for k columns."""
 
     offers: ClassVar[frozenset[str]] = frozenset(
-        {"hessian", "hessian_product", "largest_at_zero", "line", "part", "columns", "rows"}
+        {"hessian", "hessian_product", "largest_at_zero", "line", "part", "columns", "rows", "stored_rows"}
     )
 
     def __init__(
@@ -334,6 +335,18 @@ class FewLabels(BoundSquaredHinge):
             self._documents, self._lists, at.state, first, last, V, columns, parts
         )
         return Curvature(parts.scaled[:n_scaled], parts.better_rows[:n_better], parts.sums[:n_better])
+
+    def block_of_rows(
+        self, at: ScoreValue, first: int, last: int, rows: StoredRows, position: IntArray, n_columns: int
+    ) -> FloatArray:
+        """VᵀSV for CSR rows: column j of V is the one with position j."""
+        half = np.zeros((n_columns, n_columns))
+        sorted_pairs.sparse_hessian(self._documents, self._lists, at.state, first, last, rows, position, half)
+        return half + half.T
+
+    def degrees(self, at: ScoreValue) -> FloatArray:
+        """The diagonal of S."""
+        return np.asarray(2.0 * np.repeat(self.query_weight, self.queries.sizes) * at.state.active_pairs)
 
     def curvature(self, at: ScoreValue, first: int, last: int, v: FloatArray) -> FloatArray:
         """Sv = 2(deg·v − n), n_i the sum of v over all of i's active partners."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from ranksieve._types import BoolArray, FloatArray
+from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve.errors import ParameterError
 
 
@@ -30,8 +30,12 @@ class Slopes:
         slope = np.where(at > 0, self.up[used], self.down[used])
         return float(slope @ np.abs(at)) + 0.5 * self.ridge * float(at @ at)
 
-    def prox(self, w: FloatArray, step: float) -> FloatArray:
-        """argmin_z ½‖z − w‖² + step·penalty(z)."""
+    def restricted(self, columns: IntArray) -> Slopes:
+        """The penalty on some weights."""
+        return Slopes(self.up[columns], self.down[columns], self.ridge)
+
+    def prox(self, w: FloatArray, step: float | FloatArray) -> FloatArray:
+        """argmin_z ½‖z − w‖² + step·penalty(z); with one step per weight, the norm has the weights 1/step."""
         above, below = np.maximum(w - step * self.up, 0.0), np.maximum(-w - step * self.down, 0.0)
         return np.asarray((above - below) / (1.0 + step * self.ridge))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ JOIN_SHARE = 0.8  # a feature joins the working set if its gradient reaches this
 PREPARE_SHARE = 0.6  # from this fraction on, its values are copied, because it may join soon
 MIN_SET_LIMIT, MAX_SET_LIMIT = 256, 1000  # range of the size limit of working sets
 STEP_SET_LIMIT = 128  # of working sets of step columns
+MODEL_TOL = 1e-3  # share of the initial violation of the optimality conditions that may remain in a step
 MAX_SWEEPS = 1000  # of coordinate descent, per step
 MAX_STALLED_STEPS = 5  # stop after this many steps whose decrease is rounding noise
 
@@ -71,7 +73,13 @@ def _step(problem: Problem, slopes: Slopes, point: Point, g: FloatArray, primal:
     if not objective.features.keeps(columns):
         objective.features.keep(working_set(slopes, point.w, g, PREPARE_SHARE, 2 * limit))
     target = point.w.copy()
-    target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
+    if (products := objective.hessian_products(point, columns)) is None:
+        target[columns] = model_minimum(objective.hessian(point, columns), slopes, point.w, g, columns)
+    else:
+        tol = MODEL_TOL * float(np.max(slopes.violation(point.w, g)[columns], initial=0.0))
+        block = slopes.restricted(columns)
+        arguments = products.product, products.scale(), block, point.w[columns], g[columns], tol
+        target[columns] = minimum_by_products(*arguments)
     direction = target - point.w
     decrease = float(g @ direction) + slopes.value(target) - slopes.value(point.w)
     if not np.any(direction) or decrease > OBJECTIVE_ROUNDING * primal:
@@ -123,7 +131,7 @@ def model_minimum(
 ) -> FloatArray:
     """argmin_z of g·(z − w) + ½(z − w)ᵀH(z − w) + penalty(z) over the working set."""
     violation = float(np.max(slopes.violation(w, g)[columns], initial=0.0))
-    block_slopes = Slopes(slopes.up[columns], slopes.down[columns], slopes.ridge)
+    block_slopes = slopes.restricted(columns)
     start, slope = w[columns], g[columns]
     z = minimise_quadratic(
         hessian,
@@ -132,7 +140,7 @@ def model_minimum(
         block_slopes.up,
         block_slopes.down,
         block_slopes.ridge,
-        1e-3 * violation,
+        MODEL_TOL * violation,
         MAX_SWEEPS,
     )
     return _polish(hessian, block_slopes, start, slope, np.asarray(z))
@@ -164,6 +172,115 @@ def _polish(hessian: FloatArray, slopes: Slopes, w: FloatArray, g: FloatArray, z
 
     size = float(np.abs(g) @ np.abs(z)) + slopes.value(z)  # size of the terms, for the tolerance
     return polished if model(polished) <= model(z) + 10.0 * OBJECTIVE_ROUNDING * size else z
+
+
+MAX_ROUNDS = 100  # of a gradient step followed by conjugate gradients
+POWER_STEPS = 8  # to estimate the largest eigenvalue
+MAX_CG_STEPS = 200  # per round
+CG_TOL = 0.1  # share of the residual that may remain, per round
+SHORTER = (1.0, 0.5, 0.25, 0.125, 0.0625)  # shares of a step by conjugate gradients
+
+
+def minimum_by_products(
+    product: Callable[[FloatArray], FloatArray],
+    scale: FloatArray,
+    slopes: Slopes,
+    w: FloatArray,
+    g: FloatArray,
+    tol: float,
+) -> FloatArray:
+    """argmin_z of g·(z − w) + ½(z − w)ᵀH(z − w) + penalty(z) by products with H, up to a violation ``tol``.
+
+    A proximal gradient step chooses the nonzero weights and their signs, conjugate gradients minimise over
+    these, and weights that change their sign become 0. ``scale`` approximates the diagonal of H.
+    """
+    curved = scale + slopes.ridge > 0
+    unit = np.where(scale > 0, scale, 1.0)
+    z, r = w.copy(), g.copy()  # r = g + H(z − w)
+    largest = _largest_eigenvalue(product, unit)
+    for _ in range(MAX_ROUNDS):
+        if np.max(slopes.violation(z, r), initial=0.0, where=curved) <= tol:
+            break
+        step = 1.0 / (largest * unit)
+        moved = np.where(curved, slopes.prox(z - step * r, step), z)
+        change = product(moved - z)
+        if (moved - z) @ change > largest * float(unit @ (moved - z) ** 2):
+            largest *= 2.0  # the estimate was too small
+            continue
+        z, r = _minimum_of_signs(product, unit, slopes, moved, r + change, curved, tol)
+    return z
+
+
+def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], unit: FloatArray) -> float:
+    """About the largest eigenvalue of U^(−½)HU^(−½), U = diag(unit), and at least 1, by the power method."""
+    root, largest = np.sqrt(unit), 1.0
+    v = np.ones(len(unit))
+    for _ in range(POWER_STEPS):
+        v /= np.linalg.norm(v)
+        u = product(v / root) / root
+        largest = max(largest, float(v @ u))
+        if not u.any():
+            break
+        v = u
+    return largest
+
+
+def _minimum_of_signs(
+    product: Callable[[FloatArray], FloatArray],
+    unit: FloatArray,
+    slopes: Slopes,
+    z: FloatArray,
+    r: FloatArray,
+    curved: BoolArray,
+    tol: float,
+) -> tuple[FloatArray, FloatArray]:
+    """(weights with a lower model value than z and no other signs, r there)."""
+    sign, used = np.sign(z), curved & (z != 0)
+    slope = np.where(sign > 0, slopes.up, np.where(used, -slopes.down, 0.0))
+    downhill = np.where(used, -(r + slope + slopes.ridge * z), 0.0)
+    direction, turn = _conjugate_gradients(product, unit, used, slopes.ridge, downhill, tol)
+    ahead = sign * direction < 0
+    first_zero = float(np.min(-z[ahead] / direction[ahead], initial=1.0))
+    for share in (*SHORTER, first_zero):
+        moved = z + share * direction
+        crossed = sign * moved < 0
+        moved[crossed] = 0.0
+        step = moved - z
+        change = product(step) if crossed.any() else share * turn
+        size = float(step @ change) + slopes.ridge * float(step @ step)
+        if 0.5 * size <= float(downhill @ step):
+            return moved, r + change
+    return z, r
+
+
+def _conjugate_gradients(
+    product: Callable[[FloatArray], FloatArray],
+    unit: FloatArray,
+    used: BoolArray,
+    ridge: float,
+    b: FloatArray,
+    tol: float,
+) -> tuple[FloatArray, FloatArray]:
+    """(x, Hx) with (H + ridge)x ≈ b on the ``used`` variables, scaled by ``unit``."""
+    x, curved, residual = np.zeros_like(b), np.zeros_like(b), b.copy()
+    enough = max(CG_TOL * float(np.max(np.abs(b), initial=0.0)), 0.5 * tol)
+    scaled = residual / (unit + ridge)
+    p, size = scaled.copy(), float(residual @ scaled)
+    for _ in range(MAX_CG_STEPS):
+        if np.max(np.abs(residual), initial=0.0) <= enough:
+            break
+        hp = product(p)
+        curvature = float(p @ hp) + ridge * float(p @ p)
+        if curvature <= 0.0:
+            break
+        step = size / curvature
+        x += step * p
+        curved += step * hp
+        residual -= step * np.where(used, hp + ridge * p, 0.0)
+        scaled = residual / (unit + ridge)
+        previous, size = size, float(residual @ scaled)
+        p = scaled + (size / previous) * p
+    return x, curved
 
 
 MIN_L1_WEIGHT = 1e-6  # keeps the dual point of every round away from zero, where its gap would be useless
