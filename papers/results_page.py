@@ -19,6 +19,7 @@ from papers.choices import Reproduction
 from papers.claims import all_verdicts, claims_by_paper, claims_tables
 from papers.claims.base import NO, NOT_SIGNIFICANT, YES
 from papers.comparison import MEDIUM_DIFFERENCE, NDCG_AND_MAP, SMALL_DIFFERENCE, agreement
+from papers.letor_files import check_letor_files
 from papers.published import VARIANTS, numbers_by_data_set, rows_of
 from papers.published_tables import papers_table
 from ranksieve._util.files import atomic_write
@@ -138,6 +139,7 @@ def make_results() -> None:
     root = letor_root()
     if root is None:
         return
+    print(*check_letor_files(root), sep="\n")
     start = time.perf_counter()
     options: dict[str, Any] = {
         "out": FOLDER,
