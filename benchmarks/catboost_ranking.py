@@ -1,4 +1,4 @@
-"""CatBoost's public ranking benchmark on MQ2008, Fold1: its published rows, these rows again, and SparseRanker.
+"""CatBoost's public ranking benchmark on MQ2008, Fold1: published rows, refitted rows, and SparseRanker.
 
 The benchmark fits on train and publishes, for each library, the best test NDCG@10 over its grid and over the
 boosting iterations, every tenth of 8,000. Queries without a relevant document count 1; documents with equal
@@ -118,7 +118,8 @@ def rounds() -> Iterator[tuple[int, int]]:
     return zip((0, *ends), ends, strict=False)
 
 
-FITS: dict[str, Callable[[Dataset], Stages]] = {"catboost": catboost, "xgboost": xgboost, "lightgbm": lightgbm}
+Fit = Callable[[Dataset], Stages]
+FITS: dict[str, Fit] = {"catboost": catboost, "xgboost": xgboost, "lightgbm": lightgbm}
 
 if __name__ == "__main__":
     main()

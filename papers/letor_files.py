@@ -1,4 +1,4 @@
-"""Whether a copy of the LETOR collections is the data of docs/results.md, by the hashes in letor_files.csv."""
+"""Compare a copy of the LETOR collections with the data of docs/results.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME_BYTES, SAME_VALUES, OTHER, NO_FOLD = (
 
 
 def check_letor_files(root: Path) -> Iterator[str]:
-    """One sentence for each collection in ``root`` that has hashes, then one for each file with other bytes."""
+    """A line for each collection in letor_files.csv, then one for each of its files with other bytes."""
     hashes = _hashes()
     for name, folder in find_collections(root).items():
         if name in hashes:

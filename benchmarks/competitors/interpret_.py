@@ -1,4 +1,4 @@
-"""interpret's explainable boosting machine: an additive model, one curve per feature, fitted to the labels."""
+"""interpret's explainable boosting machine: an additive model of curves, fitted to the labels."""
 
 from __future__ import annotations
 
