@@ -7,6 +7,7 @@ from collections.abc import Callable
 from papers.choices import PaperResults
 from papers.studies import (
     any_data,
+    conventions,
     fenchelrank,
     fsmrank,
     listmle,
@@ -47,6 +48,7 @@ STUDY_TABLES: tuple[Callable[[PaperResults], ResultTable | None], ...] = (
     listmle.cutoffs_table,
     listmle.degrees_table,
     listmle.sizes_table,
+    conventions.conventions_table,
     penalties.map_table,
     penalties.ndcg_table,
     theory.bounds_table,
