@@ -61,9 +61,12 @@ REASONS = """
   FenchelRank and FSMRank are also selected by MAP for this comparison, unlike in their own papers.
 - **Sparse CS-ListMLE**: the published numbers follow other conventions. Its NDCG@10 on MQ2008 (about 0.46)
   cannot come from LETOR's scripts, where lists with fewer than ten documents count 0 and every other paper
-  reports about 0.23. It also uses its own folds of MQ2008, and its OHSUMED numbers are 0.06 to 0.1 below
-  those of all other papers for all methods. Of the conventions tried, label 2 alone with gain 1 is closest on
-  OHSUMED and `standard` on MQ2008. Only the order of the methods can be compared; see the table of claims.
+  reports about 0.23. It also uses its own folds, and its OHSUMED numbers are 0.06 to 0.1 below those of all
+  other papers for all methods. A search over gains, discounts, relevant labels, short lists and queries
+  without relevant documents finds no convention under which its baselines have our values or those on
+  LETOR's site: the nearest are label 2 alone with gain 1 on OHSUMED and `standard` on MQ2008, and even these
+  have the methods in another order or at another level (tables of conventions). Dealing the queries again
+  changes much less. Only the claims can be compared; see their table.
 - **Baselines** from LETOR's site (RankSVM-Primal on OHSUMED, RankSVM-Struct, ListNet, AdaRank, RankBoost,
   SVM-MAP) were run by others with unpublished grids and software, most of them selected by MAP according to
   the site. The validation sets of OHSUMED have 21 or 22 queries: drawing other queries changes the test

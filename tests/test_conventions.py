@@ -6,16 +6,30 @@ import numpy as np
 import pytest
 from papers.bench import bench
 from papers.comparison import CONVENTIONS
-from papers.studies.conventions import Fit, _verdict, conventions_table, fits, published_baselines
+from papers.studies.conventions import (
+    DEALS,
+    Fit,
+    _verdict,
+    conventions_table,
+    fits,
+    published_baselines,
+    redealt,
+)
 
-METHODS = ["csranksvm", "listnet", "cslistmle@3", "fenchelrank"]
+from ranksieve.data.dataset import Dataset
+from ranksieve.io.folds import deal_folds
+from ranksieve.methods import METHODS
+from ranksieve.metrics import evaluate
+
+CS_METHOD = METHODS["csranksvm"]
+NAMES = ["csranksvm", "listnet", "cslistmle@3", "fenchelrank"]
 
 
 @pytest.fixture(scope="module")
 def results(synthetic_folds, tmp_path_factory):
     """Under the name of a data set that the paper has numbers for."""
     folder = tmp_path_factory.mktemp("conventions")
-    return bench({"OHSUMED": synthetic_folds}, METHODS, out=folder, grid="fast", studies=False).data_sets[
+    return bench({"OHSUMED": synthetic_folds}, NAMES, out=folder, grid="fast", studies=False).data_sets[
         "OHSUMED"
     ]
 
@@ -50,7 +64,7 @@ def test_values_under_a_convention_are_those_of_the_definition(synthetic_folds, 
 
 
 def test_the_table_has_the_nearest_conventions_of_the_baselines(results):
-    numbers = [row for row in published_baselines("OHSUMED", "ndcg") if row[0] in METHODS]
+    numbers = [row for row in published_baselines("OHSUMED", "ndcg") if row[0] in NAMES]
     assert {name for name, *_ in numbers} == {"csranksvm", "cslistmle@3"}
     assert ("csranksvm", "ndcg@10", 0.3486) in numbers
     all_fits = fits(results, "ndcg")
@@ -69,12 +83,41 @@ def test_the_table_has_the_nearest_conventions_of_the_baselines(results):
     assert "no convention fits" in table.note
 
 
+def test_dealt_again_every_query_is_tested_once(synthetic_folds):
+    fold = synthetic_folds[0]
+    values = redealt(fold, "letor")["values"]
+    assert [len(one) for one in values.values()] == [len(DEALS)] * 2
+    whole = Dataset(*(np.concatenate([getattr(part, name) for part in fold]) for name in ("X", "y", "qid")))
+    means = []
+    for one in deal_folds(whole, 5, random_state=DEALS[2]):
+        rankers = [CS_METHOD.make(**point).fit(one.train) for point in CS_METHOD.grid]
+        valid = [
+            evaluate(ranker.predict(one.valid), one.valid, "ndcg@10", "letor").mean["ndcg@10"]
+            for ranker in rankers
+        ]
+        scores = rankers[int(np.argmax(valid))].predict(one.test)
+        means.append(evaluate(scores, one.test, "map", "standard").mean["map"])
+    assert values["map"][2] == pytest.approx(np.mean(means))
+
+
 def test_no_table_without_the_baselines(shop_results):
     assert conventions_table(shop_results.data_sets["shop"]) is None
 
 
 def test_the_verdict_follows_the_differences():
     published = np.array([0.1, 0.2, 0.3])
-    assert _verdict("MAP", Fit("", "map", published + 0.01, published)) == "MAP: the first convention fits."
-    assert _verdict("MAP", Fit("", "map", published + 0.02, published)).endswith("0.020 off on average.")
-    assert "another order" in _verdict("MAP", Fit("", "map", published[::-1], published))
+
+    def verdict(ours):
+        return _verdict("MAP", Fit("", "map", ["map"] * 3, ours, published))
+
+    assert verdict(published + 0.009) == "MAP: the first convention fits."
+    assert verdict(published + 0.02).endswith("0.020 off on average.")
+    assert "another order" in verdict(published[::-1])
+
+
+def test_the_order_is_that_of_the_methods_not_of_the_metrics():
+    metrics = ["ndcg@1"] * 3 + ["ndcg@3"] * 3 + ["map"]
+    published = np.array([0.5, 0.6, 0.7, 0.3, 0.4, 0.5, 0.2])
+    ours = np.array([0.7, 0.6, 0.5, 0.5, 0.4, 0.3, 0.1])
+    assert Fit("", "map", metrics, ours, published).order == -1.0
+    assert Fit("", "map", metrics, published, published).order == 1.0

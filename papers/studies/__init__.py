@@ -35,6 +35,7 @@ STUDIES: dict[str, Study] = {
     "minbatsrank_online": Study(minbatsrank.online, ("minbatsrank",)),
     "listmle_cutoffs": Study(listmle.cutoffs, ("sparselistmle",)),
     "listmle_sizes": Study(listmle.sizes, ("sparselistmle",)),
+    "listmle_redealt": Study(conventions.redealt, ("sparselistmle",), first_fold_only=True),
     "listmle_bounds": Study(listmle.bounds, ("sparselistmle",), first_fold_only=True),
 }
 STUDY_TABLES: tuple[Callable[[PaperResults], ResultTable | None], ...] = (
