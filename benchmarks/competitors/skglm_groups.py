@@ -32,7 +32,7 @@ class SkglmGroups(Competitor):
     def fit(self, train: Dataset, valid: Dataset, **point: Any) -> FittedRanker:
         thresholds = [inner_quantiles(x) for x in train.X.T]
         sizes = [len(one) for one in thresholds if len(one)]
-        K, signs = build_pairs(train.replace_features(steps(train.X, thresholds)))
+        K, signs = build_pairs(Dataset(steps(train.X, thresholds), train.y, train.qid))
         w = fit_groups(np.asfortranarray(K), signs, np.array(sizes), point["share"])
         ends = np.cumsum(sizes)
         used = sum(bool(w[end - size : end].any()) for size, end in zip(sizes, ends, strict=True))
