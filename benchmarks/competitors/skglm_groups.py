@@ -42,7 +42,8 @@ class SkglmGroups(Competitor):
 def inner_quantiles(x: FloatArray) -> FloatArray:
     """At most N_STEPS thresholds above the lowest value."""
     quantiles = np.unique(np.quantile(x, np.arange(1, N_STEPS + 1) / (N_STEPS + 1)))
-    return quantiles[quantiles > x.min()]
+    above: FloatArray = quantiles[quantiles > x.min()]
+    return above
 
 
 def steps(X: FloatArray, thresholds: Sequence[FloatArray]) -> FloatArray:
