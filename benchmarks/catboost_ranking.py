@@ -48,22 +48,25 @@ def main() -> None:
         print(name, row, flush=True)
     for name, most in {"SparseRanker": None, "SparseRanker, 10 features": 10}.items():
         ranker = rs.SparseRanker(max_features=most, profile="standard").fit(fold.train, valid=fold.valid)
-        scores = {part: ranker.predict(getattr(fold, part)) for part in ("valid", "test")}
-        values = {part: means(getattr(fold, part), one[None])[0] for part, one in scores.items()}
-        result[name] = {**values, "features": len(ranker.support_)}
+        values = per_query(fold.test, ranker.predict(fold.test)[None])[0]
+        error = float(values.std(ddof=1)) / len(values) ** 0.5
+        result[name] = {"test": float(values.mean()), "standard error": error}
+        result[name]["features"] = len(ranker.support_)
     save_result("catboost_ranking", result)
 
 
-def means(data: Dataset, scores: FloatArray) -> FloatArray:
-    """Mean NDCG@10 of each row of scores, by the benchmark's conventions."""
+def per_query(data: Dataset, scores: FloatArray) -> FloatArray:
+    """NDCG@10 of each row of scores and each query, by the benchmark's conventions."""
     evaluator = Evaluator(data, "standard", empty=1.0, ties="order")
-    values: FloatArray = evaluator.evaluate_many(scores.T, METRIC).mean(axis=1)
+    values: FloatArray = evaluator.evaluate_many(scores.T, METRIC)
     return values
 
 
 def at_best_rounds(stages: Stages, fold: Fold) -> dict[str, float]:
     """Test NDCG@10 at the best stage on test and at the best stage on validation data."""
-    valid, test = (means(part, np.array(list(stages(part)))) for part in (fold.valid, fold.test))
+    valid, test = (
+        per_query(part, np.array(list(stages(part)))).mean(axis=1) for part in (fold.valid, fold.test)
+    )
     on_test, on_valid = int(np.argmax(test)), int(np.argmax(valid))
     return {
         "test, best stage on test": float(test[on_test]),
