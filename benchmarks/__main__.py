@@ -25,6 +25,7 @@ from benchmarks.page import write_page
 from benchmarks.results_data import Row, is_current, is_part, read_rows, save_rows
 
 STUDIES = (
+    "catboost_ranking",
     "choice",
     "cost_budgets",
     "costs",

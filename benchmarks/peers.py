@@ -10,6 +10,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+WITHOUT_DEPENDENCIES = {  # these state NumPy below 2 but run with it; here with what else they import
+    "rank2plan": ("pulp<3", "bayesian-optimization<2", "colorama")
+}
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
@@ -21,7 +24,9 @@ def peers() -> list[str]:
 
 def install(requirement: str) -> bool:
     """Install a requirement with pip; return whether that worked."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
+    more = WITHOUT_DEPENDENCIES.get(requirement.partition(">")[0], ())
+    options = ["--quiet", "--disable-pip-version-check", *(["--no-deps"] if more else [])]
+    command = [sys.executable, "-m", "pip", "install", *options, requirement, *more]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 

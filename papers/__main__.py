@@ -3,6 +3,7 @@
 python -m papers                                    # make results: hours
 python -m papers bench LETOR -o results --studies all
 python -m papers report results -o report.html      # or .md, .tex, .csv, .json
+python -m papers data LETOR                         # whether these files are the data of docs/results.md
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from papers.bench import bench, load_results, tables_with_studies
+from papers.letor_files import check_letor_files
 from papers.page import write_page
 from papers.results_page import make_results, report_progress
 from papers.studies import STUDIES
@@ -63,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
         "-o", "--output", required=True, metavar="FILE", help=".html, .md, .tex, .csv or .json"
     )
+    data = commands.add_parser("data", help="compare data files with those of docs/results.md")
+    data.set_defaults(run=lambda options: print(*check_letor_files(Path(options.root)), sep="\n"))
+    data.add_argument("root", metavar="ROOT", help="folder of LETOR collections, or one collection")
     for command in (run, report):
         command.add_argument("--baseline", metavar="METHOD", help="method to compare the others with")
     return parser

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from papers import stand_ins
 from papers.choices import PREFIX, ChoiceStudy, Reproduction, paper_results
 from papers.claims import claims_tables
-from papers.comparison import OTHER_PROFILES
+from papers.comparison import other_profiles
 from papers.published import VARIANTS
 from papers.published_tables import (
     agreement_table,
@@ -71,7 +71,9 @@ def bench(
     for name in collections:
         stand_ins.check_stand_in(folder, name)
     measures: dict[str, Study] = {name: study for name, study in STUDIES.items() if name in selected}
-    measures |= {PREFIX + name: ChoiceStudy(name, method, OTHER_PROFILES) for name, method in chosen.items()}
+    measures |= {
+        PREFIX + name: ChoiceStudy(name, method, other_profiles(name)) for name, method in chosen.items()
+    }
     experiment.bench(source, chosen, out=out, n_jobs=n_jobs, **options)
     # A second call, because a ChoiceStudy needs the finished fits.
     experiment.bench(source, chosen, out=out, studies=measures, n_jobs=n_jobs, **options)

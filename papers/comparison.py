@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -13,7 +14,14 @@ from papers.choices import PaperResults, SelectionResult
 from papers.published import PublishedNumber, published_numbers, unmatched_numbers
 from ranksieve._types import FloatArray
 from ranksieve.metrics import Profile
-from ranksieve.metrics.profiles import STANDARD_PROFILE
+from ranksieve.metrics.profiles import (
+    STANDARD_PROFILE,
+    Empty,
+    exponential_gain,
+    letor_discount,
+    linear_gain,
+    log2_discount,
+)
 from ranksieve.metrics.significance import paired_t
 
 SMALL_DIFFERENCE, MEDIUM_DIFFERENCE = 0.003, 0.01
@@ -29,7 +37,10 @@ REMARKS = {
     ("FSMRank", "gas"): "the numbers of features and the values of C tried are not published",
     ("FSMRank", "fsmsvm"): "the numbers of features and the values of C tried are not published",
     ("FSMRank", ""): "the grids are not published; |Pearson| is not positive semidefinite (here: projected)",
-    ("MinBatSRank", "minbatsrank"): "passes, query order and number of runs are not published",
+    (
+        "MinBatSRank",
+        "minbatsrank",
+    ): "passes, query order, selection and number of runs are not published",
     ("MinBatSRank", "fenchelrank"): "the settings are not published; the FenchelRank paper has other values",
     ("MinBatSRank", ""): "the settings are not published",
     ("NonconvexRankSVM", "fenchelrank"): "",
@@ -44,8 +55,34 @@ def top_label_gain(labels: FloatArray) -> FloatArray:
     return np.where(labels >= 2.0, 1.0, 0.0)
 
 
-LABEL_2 = Profile("label 2 alone", gain=top_label_gain, relevant_from=2.0, max_label=2.0)
-"""Documents with label 2 are relevant and have gain 1, all others 0; discount 1/log2(1 + i)."""
+def relevance_gain(labels: FloatArray) -> FloatArray:
+    """Return 1 for labels of at least 1, else 0."""
+    return np.where(labels >= 1.0, 1.0, 0.0)
+
+
+GAINS = {
+    "gain 2^y − 1": exponential_gain,
+    "gain y": linear_gain,
+    "gain 1 from label 1": relevance_gain,
+    "label 2 alone, gain 1": top_label_gain,
+}
+DISCOUNTS = {"1/log2(1 + i)": log2_discount, "LETOR's discount": letor_discount}
+EMPTY: dict[str, Empty] = {"": 0.0, ", empty queries 1": 1.0, ", empty queries left out": "skip"}
+SHORT = {"": False, ", short lists 0": True}
+CONVENTIONS = tuple(
+    Profile(
+        f"{gain}, {discount}{short}{empty}",
+        GAINS[gain],
+        DISCOUNTS[discount],
+        SHORT[short],
+        2.0 if GAINS[gain] is top_label_gain else 1.0,
+        EMPTY[empty],
+        max_label=2.0,
+    )
+    for gain, discount, short, empty in product(GAINS, DISCOUNTS, SHORT, EMPTY)
+)
+"""Empty queries have no relevant document, short lists fewer than k documents."""
+LABEL_2 = next(one for one in CONVENTIONS if one.name == "label 2 alone, gain 1, LETOR's discount")
 
 
 @dataclass(frozen=True)
@@ -129,8 +166,11 @@ def origin_of(paper: str, data_set: str, method: str) -> str:
     return OWN_METHODS if method.startswith(OWN_METHOD_PREFIXES[paper]) else BASELINES
 
 
-OTHER_PROFILES = {data_set: (profile,) for (_, data_set), profile in CLOSEST_PROFILES.items()}
-"""By data set: the profiles, other than letor, that are closest to the conventions of a paper."""
+def other_profiles(method: str) -> dict[str, tuple[Profile, ...]]:
+    """By data set: the profiles, other than letor, for the papers with other conventions and this method."""
+    papers = {number.paper for number in published_numbers() if number.method == method}
+    data_sets = [data_set for paper, data_set in CLOSEST_PROFILES if paper in papers]
+    return dict.fromkeys(data_sets, (*CONVENTIONS, STANDARD_PROFILE))
 
 
 @dataclass(frozen=True)

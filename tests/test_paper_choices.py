@@ -21,7 +21,8 @@ HERE = {**ALL, "sparseranker": METHODS["sparseranker"]}
 def results(synthetic_folds, tmp_path_factory):
     how = {"out": tmp_path_factory.mktemp("papers"), "studies": False, "n_seeds": 3, "profile": "letor"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "OTHER_PROFILES", {"toy": [STANDARD_PROFILE], "other": [PROFILES["trec"]]})
+        profiles = {"toy": [STANDARD_PROFILE], "other": [PROFILES["trec"]]}
+        patch.setattr(module, "other_profiles", lambda name: profiles)
         return bench({"toy": synthetic_folds}, HERE, **how).data_sets["toy"]
 
 

@@ -183,6 +183,29 @@ def test_learn_is_minbatsrank(fold, feature_wise):
         np.testing.assert_array_equal(ranker.fit(fold.train).coef_, coef)
 
 
+def test_the_strength_per_pair_does_not_depend_on_the_passes(fold):
+    for name, outcomes in minbatsrank.passes(fold, PROFILE)["variants"].items():
+        for seed, outcome in zip(minbatsrank.ALL_SEEDS, outcomes, strict=True):
+            point = outcome["parameters"]
+            assert name in (str(point["n_epochs"]), minbatsrank.CHOSEN)
+            assert point["l1"] / point["n_epochs"] in minbatsrank.ALL_L1S
+            ranker = rs.MinBatSRank(**point, random_state=seed).fit(fold.train)
+            valid = rs.evaluate(ranker.predict(fold.valid), fold.valid, "ndcg@10", profile=PROFILE)
+            assert outcome["validation"] == pytest.approx(valid.mean["ndcg@10"])
+
+
+def test_the_table_of_passes_has_the_best_on_validation_and_the_paper(shop):
+    rows = [study["minbatsrank_passes"]["variants"] for study in shop.studies]
+    for row in rows:
+        for k, outcome in enumerate(row["selected"]):
+            values = [row[str(n)][k]["validation"] for n in minbatsrank.N_EPOCHS]
+            assert outcome["validation"] == max(values)
+    table = table_of(shop, "minbatsrank_passes")
+    assert list(column(table, "passes")) == ["1", "5", "20", "selected"]
+    ndcg = [np.mean([np.mean(row["5"][k]["test"]["ndcg@10"]) for row in rows]) for k in range(5)]
+    assert column(table, "N@10")["5"].text == f"{np.mean(ndcg):.4f} ± {np.std(ndcg, ddof=1):.4f}"
+
+
 def test_rates_that_diverge_are_left_out(fold):
     orders = [np.arange(fold.train.n_queries)] * 5
     points, _ = minbatsrank.fit_grid(fold.train, minbatsrank.Rates(False, [1e6]), [1.0], orders, [5])

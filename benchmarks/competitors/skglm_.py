@@ -51,7 +51,7 @@ def fit_pairs(K: FloatArray, signs: FloatArray, alpha: float, tol: float) -> Flo
     solver = AndersonCD(tol=tol, fit_intercept=False, warm_start=False)
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = GeneralizedLinearEstimator(_squared_hinge()(), L1(alpha), solver).fit(K, signs)
+        model = GeneralizedLinearEstimator(squared_hinge()(), L1(alpha), solver).fit(K, signs)
     w: FloatArray = model.coef_.ravel()
     return w
 
@@ -72,7 +72,7 @@ def path_of_pairs(K: Any, signs: FloatArray, alphas: FloatArray, tol: float) -> 
 
 
 @cache
-def _squared_hinge() -> Any:
+def squared_hinge() -> Any:
     """(1/p) Σ max(0, 1 − y·Kw)², its derivatives and their Lipschitz constants; skglm compiles the class."""
     from skglm.datafits import BaseDatafit
 

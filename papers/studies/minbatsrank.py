@@ -1,4 +1,4 @@
-"""MinBatSRank: one learning rate for all features ("Nonfea", Fig. 2), and one pass over the queries."""
+"""MinBatSRank: number of passes, one learning rate for all features ("Nonfea", Fig. 2), and one pass."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from papers.choices import PaperResults
+from papers.published import rows_of as published_rows
 from papers.studies.base import (
     ACCURACY,
     METRIC,
@@ -35,6 +36,10 @@ BATCH = ("fenchelrank", "ranksvm")  # methods that use all documents at once, fo
 PASSES = (1, 2, 5)
 SMOOTHING = 1.0
 L1S = [2.0**k for k in range(15, -3, -3)]  # every third value of the paper's grid
+N_EPOCHS = (1, 5, 20)
+ALL_SEEDS = range(5)
+ALL_L1S = [2.0**k for k in range(15, -3, -1)]  # the paper's grid, for one pass
+CHOSEN, PAPER = "selected", "published"
 SHARES = tuple(k / 20 for k in range(1, 21))  # evaluate the pass after these shares of the training queries
 
 
@@ -80,6 +85,60 @@ def fit_grid(
                 points.append(GridPoint(rate, l1, n_done))
                 coefs.append(state.w.copy())
     return points, coefs
+
+
+def passes(fold: Fold, profile: str) -> dict[str, Any]:
+    """The paper's grid with several numbers of passes n, and with n selected too, for several query orders.
+
+    A weight stays 0 while the sum of its gradients over all passes is at most λ, so the grid has n·λ for n
+    passes: the same strength per pair seen.
+    """
+    selector, train = ModelSelector(fold, profile), fold.train
+    outcomes: dict[str, list[Any]] = {name: [] for name in (*map(str, N_EPOCHS), CHOSEN)}
+    validation: dict[GridPoint, list[float]] = {}
+    for seed in ALL_SEEDS:
+        orders = [epoch_order(seed, epoch, train.n_queries) for epoch in range(max(N_EPOCHS))]
+        all_points, all_coefs = list[GridPoint](), list[FloatArray]()
+        for n in N_EPOCHS:
+            l1s = [n * l1 for l1 in ALL_L1S]
+            points, coefs = fit_grid(train, VARIANTS[FEATURE_WISE], l1s, orders[:n], [n])
+            outcomes[str(n)].append(selector.select(coefs, [vars(point) for point in points]))
+            all_points, all_coefs = all_points + points, all_coefs + coefs
+        for point, value in zip(all_points, selector.validation_means(all_coefs), strict=True):
+            validation.setdefault(point, []).append(float(value))
+        outcomes[CHOSEN].append(selector.select(all_coefs, [vars(point) for point in all_points]))
+    averages = {point: fmean(values) for point, values in validation.items() if len(values) == len(ALL_SEEDS)}
+    best = {str(n): max(v for point, v in averages.items() if point.n_epochs == n) for n in N_EPOCHS}
+    return {"variants": outcomes, "one_point": {**best, CHOSEN: max(best.values())}}
+
+
+def passes_table(results: PaperResults) -> ResultTable | None:
+    """Table of the numbers of passes: means and standard deviations over query orders, and the paper."""
+    rows = rows_of(results, "minbatsrank_passes")
+    if not rows:
+        return None
+    cells = []
+    for name in rows[0]["variants"]:
+        folds = [row["variants"][name] for row in rows]
+        by_seed = [means([fold[k] for fold in folds]) for k in range(len(ALL_SEEDS))]
+        values = {metric: np.array([one[metric] for one in by_seed]) for metric in by_seed[0]}
+        validation = fmean([outcome["validation"] for fold in folds for outcome in fold])
+        one_point = fmean([row["one_point"][name] for row in rows])
+        numbers = [number_cell(float(one.mean()), spread=float(one.std(ddof=1))) for one in values.values()]
+        cells.append((text_cell(name), number_cell(validation), number_cell(one_point), *numbers))
+    for row in published_rows(results.name, "minbatsrank"):
+        cells.append((text_cell(PAPER), *[number_cell(np.nan)] * 2, *accuracy_cells(row.means)))
+    return ResultTable(
+        "minbatsrank_passes",
+        f"{results.name}: MinBatSRank by number of passes",
+        ("passes", "validation", "validation, one point", *ACCURACY),
+        tuple(cells),
+        f"γ and λ of the paper's grid (λ times the number of passes) are selected on validation data by "
+        f"{metric_heading(METRIC)}, for each of {len(ALL_SEEDS)} query orders; means and standard deviations "
+        f"over the orders. Validation: {metric_heading(METRIC)} of the selected points; one point: the best "
+        f"mean over the orders of the same point, which the selection inflates less. {CHOSEN}: the number "
+        "of passes is selected too.",
+    )
 
 
 def rates(fold: Fold, profile: str) -> dict[str, Any]:

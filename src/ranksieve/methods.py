@@ -226,7 +226,12 @@ def _powers_of_two(first: int, last: int) -> list[float]:
 HINGE = "squared hinge"
 LAPORTE = "Laporte et al. 2014"
 _FSM = parameter_grid(similarity_weight=[0.0, *decades(-4, -1)], alpha=decades(-1.5, -5, 2))
-_MINBAT = parameter_grid(rate=_powers_of_two(1, -10), l1=_powers_of_two(15, -2))
+# The paper states γ and λ for an unknown number of passes. λ is compared with a sum over all of them, so the
+# grid has the paper's λ per pass. 20 passes: papers/studies/minbatsrank.py.
+_PASSES = 20
+_MINBAT = parameter_grid(
+    rate=_powers_of_two(1, -10), l1=[_PASSES * l1 for l1 in _powers_of_two(15, -2)], n_epochs=[_PASSES]
+)
 _ALPHAS = parameter_grid(alpha=[float(a) for a in np.geomspace(0.2, 1e-4, 40)])
 _REWEIGHTED = "reweighted ℓ1"
 

@@ -84,7 +84,7 @@ def load_letor_folds(
     **read_options
         Passed to :func:`read_letor`.
     """
-    folds = _fold_folders(_collection(name_or_path, root))
+    folds = _fold_folders(_collection(name_or_path, root)).values()
     files = [[_split_file(fold, split) for split in SPLITS] for fold in folds]
     parts = [[read_letor(file, **read_options) for file in splits] for splits in files]
     width = max(part.n_features for splits in parts for part in splits)
@@ -128,12 +128,18 @@ def _check_widths(parts: list[Dataset], width: int) -> None:
             raise DataError(part.source, None, reason)
 
 
-def _fold_folders(collection: Path) -> list[Path]:
+def fold_files(collection: Path) -> dict[tuple[int, str], Path]:
+    """The files of a collection by number of the fold and split ("train", "validation", "test")."""
+    folds = _fold_folders(collection)
+    return {(number, split): _split_file(fold, split) for number, fold in folds.items() for split in SPLITS}
+
+
+def _fold_folders(collection: Path) -> dict[int, Path]:
     """Fold1, Fold2, … in numerical order."""
     for folder in (collection, collection / NORMALISED_SUBFOLDER):
         folds = _numbered_folds(folder)
         if folds:
-            return [folds[number] for number in sorted(folds)]
+            return {number: folds[number] for number in sorted(folds)}
     raise FileNotFoundError(f"{collection}: has no folds; expected folders Fold1, Fold2, … in it")
 
 
