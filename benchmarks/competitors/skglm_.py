@@ -63,7 +63,7 @@ def path_of_pairs(K: Any, signs: FloatArray, alphas: FloatArray, tol: float) -> 
     from skglm.utils.jit_compilation import compiled_clone
 
     solver = AndersonCD(tol=tol, fit_intercept=False, warm_start=True)
-    datafit, w, Kw = compiled_clone(_squared_hinge()()), np.zeros(K.shape[1]), np.zeros(len(signs))
+    datafit, w, Kw = compiled_clone(squared_hinge()()), np.zeros(K.shape[1]), np.zeros(len(signs))
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for alpha in alphas.tolist():
