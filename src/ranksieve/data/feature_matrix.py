@@ -53,7 +53,7 @@ SPARSE_WEIGHTS = 4  # if at most 1 in 4 weights is nonzero, only the columns of 
 ColumnReader: TypeAlias = Callable[[int, int], tuple[AnyArray, IntArray]]
 """(first, last) → rows first..last, and the positions of the columns in them."""
 StoredReader: TypeAlias = Callable[[int, int], tuple[StoredRows, IntArray]]
-"""(first, last) → CSR rows first..last, and the position of each of their columns, −1 if it is left out."""
+"""(first, last) → CSR rows first..last, and the position of each of their columns (−1: left out)."""
 
 
 def feature_matrix(
