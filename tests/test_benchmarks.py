@@ -4,6 +4,7 @@ import pkgutil
 import runpy
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import benchmarks
 import benchmarks.__main__ as runner
@@ -98,6 +99,23 @@ def test_a_peer_that_does_not_install_is_skipped_with_a_word(monkeypatch, capsys
     monkeypatch.setattr(peers, "install", lambda requirement: "catboost" not in requirement)
     peers.main()
     assert capsys.readouterr().out == "skipped: catboost could not be installed\n"
+
+
+def test_a_peer_that_refuses_the_installed_numpy_is_installed_without_its_dependencies(monkeypatch):
+    commands = []
+
+    def run(command, **options):
+        commands.append(command[3:])
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr("subprocess.run", run)
+    assert peers.install("rank2plan>=0.3")
+    assert peers.install("celer>=0.7")
+    first, second = commands
+    assert "--no-deps" in first
+    assert first[-4:] == ["rank2plan>=0.3", "pulp<3", "bayesian-optimization<2", "colorama"]
+    assert "--no-deps" not in second
+    assert second[-1] == "celer>=0.7"
 
 
 def test_absent_competitors_are_skipped_with_their_word(monkeypatch, capsys, own_results):
