@@ -1,7 +1,7 @@
 """Update the generated parts of docs/methods and docs/cli.md: ``make docs``.
 
-In the pages of methods these are the parts between ``<!-- facts -->`` (tables from METHODS) or ``<!-- output -->``
-(what the command above prints) and ``<!-- end -->``; the rest is written by hand. docs/cli.md is generated.
+In the pages of methods these are the parts between ``<!-- facts -->`` (tables from METHODS) or
+``<!-- output -->`` (what the command above prints) and ``<!-- end -->``; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -41,10 +41,20 @@ PAGES: dict[str, tuple[str, ...]] = {
 """The methods in the table of each page."""
 CLI_INTRODUCTION = """# Command line
 
-What can each command do? The output of `ranksieve COMMAND --help`. Commands take a model before data; all but `demo`, `rank` and
-`convert` print one JSON object with `--json`; bad input is one sentence and exit code 2. What each is for: [how to](index.md).
+What can each command do? The output of `ranksieve COMMAND --help`. Commands take a model before data; all but
+`demo`, `rank` and `convert` print one JSON object with `--json`; bad input is one sentence and exit code 2.
+What each is for: [start](index.md).
 """
-COLUMNS = ("`--method`", "class", "loss", "penalty or choice", "solver", "grid of its paper", "chosen by", "source")
+COLUMNS = (
+    "`--method`",
+    "class",
+    "loss",
+    "penalty or choice",
+    "solver",
+    "grid of its paper",
+    "chosen by",
+    "source",
+)
 PART = re.compile(r"(<!-- (facts|output) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -62,7 +72,9 @@ def method_page(page: str, text: str) -> str:
         if match[2] == "facts":
             content = facts(PAGES[page], page_of if page == "README.md" else None)
         else:
-            shown = re.findall(r"^\$ ranksieve (.*?)$", text[: match.start()].replace("\\\n", " "), flags=re.M)
+            shown = re.findall(
+                r"^\$ ranksieve (.*?)$", text[: match.start()].replace("\\\n", " "), flags=re.M
+            )
             command = shown[-1]
             content = f"```\n{output_of(shlex.split(command))}```\n"
         return f"{match[1]}\n{content}\n{match[3]}"
@@ -109,7 +121,7 @@ def cli_page() -> str:
         shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "100"}, terminal_width=100)
         return f"```text\n{shown.stdout.strip()}\n```\n"
 
-    commands = getattr(get_command(app), "commands")
+    commands = get_command(app).commands
     parts = [f"## {name}\n\n{help_of(name)}" for name in commands]
     return "\n".join([CLI_INTRODUCTION, help_of(), *parts])
 
@@ -133,7 +145,9 @@ def output_of(command: list[str]) -> str:
 @contextlib.contextmanager
 def example_folder() -> Iterator[None]:
     """Change to a temporary folder with the example data, made by the code on README.md."""
-    code = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), flags=re.S)[-1]
+    code = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), flags=re.S)[
+        -1
+    ]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         with contextlib.redirect_stdout(io.StringIO()):
             exec(code, {})
