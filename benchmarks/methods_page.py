@@ -121,7 +121,7 @@ def cli_page() -> str:
         shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "100"}, terminal_width=100)
         return f"```text\n{shown.stdout.strip()}\n```\n"
 
-    commands = get_command(app).commands
+    commands = vars(get_command(app))["commands"]
     parts = [f"## {name}\n\n{help_of(name)}" for name in commands]
     return "\n".join([CLI_INTRODUCTION, help_of(), *parts])
 
