@@ -699,8 +699,8 @@ def test_a_point_that_is_not_finite_has_trivial_bounds():
 
 @cache
 def checker_of_documentation() -> Callable[..., tuple[float, float]]:
-    """The function ``check`` of docs/subset.md, which does not use ranksieve."""
-    text = (ROOT / "docs" / "subset.md").read_text(encoding="utf-8")
+    """The function ``check`` of docs/files.md, which does not use ranksieve."""
+    text = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
     code = next(part for part in re.findall(r"```python\n(.*?)```", text, re.S) if "def check(" in part)
     assert re.findall(r"^(?:import|from) .*", code, re.M) == ["import json", "import numpy as np"]
     assert "ranksieve" not in code
