@@ -8,10 +8,9 @@ import re
 
 import pytest
 import yaml
-
-import ranksieve as rs
 from benchmarks.methods_page import PAGES as METHOD_PAGES
 
+import ranksieve as rs
 from ranksieve.methods import METHODS
 from tests.pages import ROOT
 
