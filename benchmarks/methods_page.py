@@ -46,15 +46,8 @@ What can each command do? The output of `ranksieve COMMAND --help`. Commands tak
 What each is for: [start](index.md).
 """
 COLUMNS = (
-    "`--method`",
-    "class",
-    "loss",
-    "penalty or choice",
-    "solver",
-    "grid of its paper",
-    "chosen by",
-    "source",
-)
+    "`--method`", "class", "loss", "penalty or choice", "solver", "grid of its paper", "chosen by", "source",
+)  # fmt: skip
 PART = re.compile(r"(<!-- (facts|output) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -83,9 +76,10 @@ def method_page(page: str, text: str) -> str:
 
 
 def facts(names: Sequence[str], page_of: Callable[[str], str] | None = None) -> str:
-    """One row per method; with ``page_of``, its title links to its page."""
+    """One row per method; with ``page_of``, fewer facts and a link to its page."""
     rows = [_row(name, page_of(name) if page_of else "") for name in names]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (COLUMNS, ["---"] * len(COLUMNS), *rows))
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *rows]
+    return "".join(f"| {' | '.join(cells[:4] if page_of else cells)} |\n" for cells in lines)
 
 
 def _row(name: str, page: str) -> Sequence[str]:
