@@ -207,15 +207,15 @@ def accuracy_lines(rows: Rows) -> Iterator[str]:
 def number_lines(rows: Rows) -> Iterator[str]:
     """One line per origin of a paper's numbers."""
     for row in rows:
-        of, why = f"numbers for {row['numbers for']}", row["known reason"]
+        of = f"numbers for {row['numbers for']}"
         small, medium, large = (row[column] for column in DIFFERENCE_COLUMNS)
         if row["compared"] == "0":
-            yield f"- {row['published']} {of}: not comparable ({why}).\n"
+            yield f"- {row['published']} {of}: not comparable ({row['known reason']}).\n"
             continue
         counts = (
             f"{small} within {SMALL_DIFFERENCE:g}, {medium} more within {MEDIUM_DIFFERENCE:g}, {large} beyond"
         )
-        line = f"{row['compared']} {of}: {counts}; largest difference {row['largest difference']}: {why}"
+        line = f"{row['compared']} {of}: {counts}; largest difference {row['largest difference']}"
         yield f"- **{line}**.\n" if row["numbers for"] == OWN_METHODS else f"- {line}.\n"
 
 

@@ -37,18 +37,15 @@ Holm over all comparisons of the table).
 
 ![NDCG@10 against the number of features, for each data set](images/quality.svg)
 
-Documents with equal scores count by [expectation](metrics.md#ties). OHSUMED and MQ2008 follow LETOR's
-conventions, the others the standard ones. Every method is fitted to the training queries and tuned on the
-validation queries: the papers' methods over their grids, LightGBM over leaves, least data per leaf and
-learning rate, with up to 1,500 rounds and early stopping. Test queries are used only for the figures.
-LightGBM stumps are trees with two leaves, that is, an additive model; with 10 or 5 features they are fitted
-again on the features that had the largest gain. {flagship} selects lines or [curves](curves.md) on held-out
-queries; *lines* is `shape="linear"`.
+[Ties](metrics.md#ties) count by expectation. OHSUMED and MQ2008 follow LETOR's conventions, the others the
+standard ones. Every method is fitted to the training queries and tuned on the validation queries: the papers'
+methods over their grids, LightGBM over leaves, least data per leaf and learning rate, with early stopping.
+LightGBM stumps are trees with two leaves; with 10 or 5 features they are fitted again on the features that had
+the largest gain. {flagship} selects lines or [curves](curves.md); *lines* is `shape="linear"`.
 
-`make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain
-yet. All of it takes about {minutes} minutes of one core (measured on a busy machine); `make quality-short`,
-the first five splits, takes a quarter of that. There is one CSV file per method with one row per data set and
-split. The data sets are not part of the repository.
+`make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain yet:
+all of it takes about {minutes} minutes of one core, `make quality-short` a quarter of that. The data sets are not
+part of the repository.
 
 What to read next: [how the model is chosen](choice.md), [metrics and ties](metrics.md).
 """
