@@ -38,14 +38,15 @@ Holm over all comparisons of the table).
 ![NDCG@10 against the number of features, for each data set](images/quality.svg)
 
 [Ties](metrics.md#ties) count by expectation. OHSUMED and MQ2008 follow LETOR's conventions, the others the
-standard ones. Every method is fitted to the training queries and tuned on the validation queries: the papers'
-methods over their grids, LightGBM over leaves, least data per leaf and learning rate, with early stopping.
-LightGBM stumps are trees with two leaves; with 10 or 5 features they are fitted again on the features that had
-the largest gain. {flagship} selects lines or [curves](curves.md); *lines* is `shape="linear"`.
+standard ones. Every method is fitted to the training queries and tuned on the validation queries: the
+papers' methods over their grids, LightGBM over leaves, least data per leaf and learning rate, with early
+stopping. LightGBM stumps are trees with two leaves; with 10 or 5 features they are fitted again on the
+features that had the largest gain. {flagship} selects lines or [curves](curves.md); *lines* is
+`shape="linear"`.
 
-`make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain yet:
-all of it takes about {minutes} minutes of one core, `make quality-short` a quarter of that. The data sets are not
-part of the repository.
+`make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain
+yet: all of it takes about {minutes} minutes of one core, `make quality-short` a quarter of that. The data
+sets are not part of the repository.
 
 What to read next: [how the model is chosen](choice.md), [metrics and ties](metrics.md).
 """
