@@ -220,12 +220,18 @@ def number_lines(rows: Rows) -> Iterator[str]:
 
 
 def claim_lines(rows: Rows) -> Iterator[str]:
-    """A table with one line per claim: how many of its comparisons hold."""
-    yield "| claim | comparisons | hold | not significant | fail |\n|---|---|---|---|---|\n"
+    """The claims that hold in all, some and none of their comparisons, with how many."""
+    names = ("hold", "hold in part", f"are {NOT_SIGNIFICANT}", "do not hold")
+    groups: dict[str, list[str]] = {name: [] for name in names}
     for claim in dict.fromkeys(row["claim"] for row in rows):
         answers = Counter(row["holds"] for row in rows if row["claim"] == claim)
-        counts = (sum(answers.values()), answers[YES], answers[NOT_SIGNIFICANT], answers[NO])
-        yield f"| {claim} | {' | '.join(map(str, counts))} |\n"
+        hold, total, unsure = answers[YES], answers.total(), answers[NOT_SIGNIFICANT]
+        groups[names[0 if hold == total else 1 if hold else 2 if unsure else 3]].append(
+            f"{claim} ({hold} of {total}{f', {unsure} {NOT_SIGNIFICANT}' if unsure else ''})"
+        )
+    for name, claims in groups.items():
+        if claims:
+            yield f"- Claims that **{name}**: {'; '.join(claims)}.\n"
 
 
 def tables_text(index: Rows) -> str:
