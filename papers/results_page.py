@@ -236,10 +236,13 @@ def claim_lines(rows: Rows) -> Iterator[str]:
 
 def tables_text(index: Rows) -> str:
     """A list of the files."""
-    titles: dict[str, str] = {}
-    for row in index:
-        titles.setdefault(row["title"], row["file"])
-    files = ", ".join(f"[{title}](results/{file})" for title, file in titles.items())
+    titles = {row["file"]: row["title"] for row in index}
+    sources = {row["file"]: row["data set"] for row in index}
+    several = {title for title, n in Counter(titles.values()).items() if n > 1}
+    links = {
+        file: f"{title} ({sources[file]})" if title in several else title for file, title in titles.items()
+    }
+    files = ", ".join(f"[{title}](results/{file})" for file, title in links.items())
     return (
         "\n## All tables\n\nCSV files with both data sets: "
         f"{files}. [How to read each](results/{INDEX}.csv). With pictures, on one page: "

@@ -232,11 +232,14 @@ def test_the_page_is_written_from_results_data(own_results, tiny):
     page.write_page(docs)
     text = (docs / "benchmarks.md").read_text(encoding="utf-8")
     (theirs,) = (row for row in read_rows("path") if row["competitor"] == "linearsvc")
-    assert f"{theirs['ours_over_theirs']:.3g}" in text
+    with (docs / "race" / "path.csv").open(encoding="utf-8") as file:
+        (line,) = (row for row in csv.DictReader(file) if row["competitor"] == "linearsvc")
+    assert float(line["ours / theirs"]) == theirs["ours_over_theirs"]
+    assert "[The path of 100 models](race/path.csv)" in text
     assert "| best |" in text
     assert "![The path of 100 models](images/race-path.svg)" in text
     assert (docs / "images" / "race-path.svg").read_text(encoding="utf-8").count("<circle") == 2
-    assert "## Threads" not in text
+    assert "race/threads.csv" not in text
 
 
 def test_kept_results_have_the_form_that_the_page_reads():
@@ -288,7 +291,11 @@ def test_make_results_writes_the_page(synthetic_folds, tmp_path, monkeypatch, ca
     with (tmp_path / "results" / "accuracy.csv").open(encoding="utf-8") as file:
         rows = [(row["data set"], row["method"]) for row in csv.DictReader(file)]
     assert set(rows) == set(itertools.product(DATA_SETS_OF_THE_PAPERS, ("RankSVM-Primal", "FenchelRank")))
-    assert "FS-Rank, k = 5" in (tmp_path / "results" / "published.csv").read_text(encoding="utf-8")
+    published = "".join(
+        file.read_text(encoding="utf-8") for file in (tmp_path / "results").glob("published*")
+    )
+    assert "FS-Rank, k = 5" in published
+    assert all(f"](results/{file.name})" in text for file in (tmp_path / "results").iterdir())
     assert "[iterations, seconds and sparsity](results/stand_ins.csv)" in text
     assert f"wrote {tmp_path / 'results.md'}" in capsys.readouterr().out
 
