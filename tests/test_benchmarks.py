@@ -255,6 +255,7 @@ def test_the_full_run_includes_every_study(monkeypatch, capsys):
     monkeypatch.setattr(runpy, "run_module", lambda name, run_name: started.append(name))
     monkeypatch.setattr(runner, "measure_all", lambda *arguments: None)
     monkeypatch.setattr(runner, "write_page", lambda: None)
+    monkeypatch.setattr(runner, "write_readme", lambda: None)
     runner.main([])
     assert started == []
     runner.main(["--full"])
