@@ -49,6 +49,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	@! grep -rnE $(ODD) src papers benchmarks README.md CONTRIBUTING.md docs/architecture.md \
 	  --include=*.py --include=*.pyi --include=*.md --include=*.j2 --include=*.js --exclude-dir=results
+	$(BIN)/typos
 
 # Wordings that cannot be right (CONTRIBUTING.md, English).
 ODD := "take long to load|with a word|is no [a-z]+ (of|that|which) |[Oo]f equals|what is no |[Ss]ay it when|was told"

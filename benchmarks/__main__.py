@@ -21,7 +21,7 @@ from benchmarks.competitors.base import Competitor
 from benchmarks.harness import HERE, machine, summarise
 from benchmarks.measures import MEASURES
 from benchmarks.measures.base import Measure
-from benchmarks.page import write_page
+from benchmarks.page import write_page, write_readme
 from benchmarks.results_data import Row, is_current, is_part, read_rows, save_rows
 
 STUDIES = (
@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"== {name}", flush=True)
             runpy.run_module(f"benchmarks.{name}", run_name="__main__")
     write_page()
+    write_readme()
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -67,6 +67,7 @@ USES = {
     "torch": "fits on a GPU",
     "triton": "GPU kernels",
     "typer": "command line",
+    "typos": "spelling",
     "vowpalwabbit": "competitor in the benchmarks",
     "xgboost": "competitor in the benchmarks",
     "xgboost-cpu": "tests of the XGBoost export",

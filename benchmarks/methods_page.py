@@ -1,7 +1,7 @@
-"""Update docs/methods from the table of methods: ``make docs``.
+"""Update the generated parts of docs/methods and docs/cli.md: ``make docs``.
 
-README.md is generated. In the page of each method, only the parts between ``<!-- facts -->`` or
-``<!-- output -->`` and ``<!-- end -->`` are generated; edit the rest by hand.
+In the pages of methods these are the parts between ``<!-- facts -->`` (tables from METHODS) or
+``<!-- output -->`` (what the command above prints) and ``<!-- end -->``; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -13,71 +13,111 @@ import shlex
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.method_facts import facts, grid_text
 from ranksieve.methods import METHODS, Method
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "methods"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+FOLDER = DOCS / "methods"
 LINE_LENGTH, MAX_ROWS = 100, 8
-PAGE_INTRODUCTION = """# Methods
+PAGES: dict[str, tuple[str, ...]] = {
+    "README.md": tuple(METHODS),
+    "sparseranker.md": ("sparseranker",),
+    "bestsubset.md": ("bestsubset",),
+    "fenchelrank.md": ("fenchelrank",),
+    "fsmrank.md": ("fsmrank",),
+    "minbatsrank.md": ("minbatsrank",),
+    "sparse_ranksvm.md": ("ranksvm-l1", "ranksvm-log", "ranksvm-mcp", "ranksvm-l0.5", "ranksvm-scad"),
+    "sparselistmle.md": ("sparselistmle", "cslistmle"),
+    "first_order.md": ("tgrank", "rsrank", "proxrank", "listnet"),
+    "svms.md": ("ranksvm", "ranksvmstruct", "csranksvm", "rankrls"),
+    "boosting.md": ("adarank-ndcg", "adarank-map", "rankboost", "svmmap", "lambdamart"),
+    "selectors.md": (
+        "fsrank", "gas", "fsmsvm", "fbpcrank", "stabilityselection", "hierarchicalbem", "hierarchicaliltr",
+        "rankfilter", "rankwrapper", "brtree", "bfswrapper", "greedyrankrls",
+    ),
+}  # fmt: skip
+"""The methods in the table of each page."""
+CLI_INTRODUCTION = """# Command line
 
-Generated from the table `ranksieve.methods.METHODS` by `make docs`. Every linear method works with
-`ranksieve fit --method NAME`; "choice" is the metric that its paper uses to select parameters.
-To decide which one to use, see [choosing a method and a penalty](../choosing.md).
-
-Pages about groups of methods: [first-order methods](first_order.md),
-[boosting and structural SVM](boosting.md), [SVMs and least squares](svms.md),
-[sparse SVMs](sparse_ranksvm.md), [selectors](selectors.md).
-
-| name | method | source | loss | penalty | solver | linear | grid | choice |
-|---|---|---|---|---|---|---|---|---|
+What can each command do? The output of `ranksieve COMMAND --help`. Commands take a model before data; all but
+`demo`, `rank` and `convert` print one JSON object with `--json`; bad input is one sentence and exit code 2.
+What each is for: [start](index.md).
 """
-EXAMPLE_DATA = """
-## Example data
-
-The pages of the methods show the output of `fit` for these data, where five of twenty features are relevant:
-
-```python
-{code}
-```
-
-```text
-{output}```
-"""
-EXAMPLE_CODE = """
-import ranksieve as rs
-
-data = rs.make_ranking(n_queries=60, n_features=20, n_informative=5, random_state=0)
-rs.io.write_letor(data.select_queries(range(40)), "train.txt")
-rs.io.write_letor(data.select_queries(range(40, 60)), "test.txt")
-print("informative:", [name for name, weight in zip(data.feature_names, data.truth, strict=True) if weight])
-""".strip()
+COLUMNS = (
+    "`--method`", "class", "loss", "penalty or choice", "solver", "grid of its paper", "chosen by", "source",
+)  # fmt: skip
+PART = re.compile(r"(<!-- (facts|output) -->\n).*?(<!-- end -->)", re.S)
 
 
-def methods_page() -> str:
-    lines = "".join(_page_line(name, method) for name, method in METHODS.items())
-    with example_folder() as output:
-        return PAGE_INTRODUCTION + lines + EXAMPLE_DATA.format(code=EXAMPLE_CODE, output=output)
+def page_of(name: str) -> str:
+    """The page that explains a method."""
+    return next(page for page, names in list(PAGES.items())[1:] if name in names)
 
 
-def method_page(name: str, text: str) -> str:
-    """The page of a method with new facts, and with the output of its command in the current folder."""
-    command = re.search(r"^\$ ranksieve (.*?)$", text.replace("\\\n", " "), flags=re.M)
-    if command is None:
-        raise ValueError(f"docs/methods/{name}.md shows no command")
-    output = f"```\n{output_of(shlex.split(command[1]))}```\n"
-    return replace_part(replace_part(text, "facts", facts(name)), "output", output)
+def method_page(page: str, text: str) -> str:
+    """The page with new facts and outputs; runs its commands in the current folder."""
+    command = ""
+
+    def part(match: re.Match[str]) -> str:
+        nonlocal command
+        if match[2] == "facts":
+            content = facts(PAGES[page], page_of if page == "README.md" else None)
+        else:
+            shown = re.findall(
+                r"^\$ ranksieve (.*?)$", text[: match.start()].replace("\\\n", " "), flags=re.M
+            )
+            command = shown[-1]
+            content = f"```\n{output_of(shlex.split(command))}```\n"
+        return f"{match[1]}\n{content}\n{match[3]}"
+
+    return PART.sub(part, text)
 
 
-def replace_part(text: str, part: str, content: str) -> str:
-    """Replace the part between its markers."""
-    pattern = rf"(<!-- {part} -->\n).*?(<!-- end -->)"
-    new_text, count = re.subn(pattern, lambda m: f"{m[1]}\n{content}\n{m[2]}", text, flags=re.S)
-    if count != 1:
-        raise ValueError(f"the page has {count} parts <!-- {part} -->; expected one")
-    return new_text
+def facts(names: Sequence[str], page_of: Callable[[str], str] | None = None) -> str:
+    """One row per method; with ``page_of``, fewer facts and a link to its page."""
+    rows = [_row(name, page_of(name) if page_of else "") for name in names]
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *rows]
+    return "".join(f"| {' | '.join(cells[:4] if page_of else cells)} |\n" for cells in lines)
+
+
+def _row(name: str, page: str) -> Sequence[str]:
+    method = METHODS[name]
+    kind = f"[{method.title}]({page})" if page else f"`{type(method.make()).__name__}`"
+    about = (method.loss, method.penalty, method.solver, grid_text(method), method.select, method.source)
+    return (f"`{name}`", kind, *about)
+
+
+def grid_text(method: Method) -> str:
+    """The values of each parameter in the grid."""
+    values: dict[str, list[object]] = {}
+    for point in method.grid:
+        for key, value in point.items():
+            if value not in values.setdefault(key, []):
+                values[key].append(value)
+    return "; ".join(f"`{key}`: {_values_text(distinct)}" for key, distinct in values.items()) or "–"
+
+
+def _values_text(values: list[object]) -> str:
+    texts = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
+    return ", ".join(texts) if len(texts) <= 3 else f"{texts[0]} … {texts[-1]} ({len(texts)})"
+
+
+def cli_page() -> str:
+    """The help of every command."""
+    from typer.main import get_command
+    from typer.testing import CliRunner
+
+    from ranksieve.cli import app
+
+    def help_of(*words: str) -> str:
+        shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "100"}, terminal_width=100)
+        return f"```text\n{shown.stdout.strip()}\n```\n"
+
+    commands = vars(get_command(app))["commands"]
+    parts = [f"## {name}\n\n{help_of(name)}" for name in commands]
+    return "\n".join([CLI_INTRODUCTION, help_of(), *parts])
 
 
 def output_of(command: list[str]) -> str:
@@ -97,35 +137,24 @@ def output_of(command: list[str]) -> str:
 
 
 @contextlib.contextmanager
-def example_folder() -> Iterator[str]:
-    """Change to a temporary folder with the example data; yields what making them prints."""
+def example_folder() -> Iterator[None]:
+    """Change to a temporary folder with the example data, made by the code on README.md."""
+    code = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), flags=re.S)[
+        -1
+    ]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(EXAMPLE_CODE, {})
-        yield printed.getvalue()
-
-
-def _page_line(name: str, method: Method) -> str:
-    linear = "yes" if method.linear else "no"
-    cells = (
-        f"[{method.title}]({name}.md)",
-        method.source,
-        method.loss,
-        method.penalty,
-        method.solver,
-        linear,
-        grid_text(method),
-    )
-    return f"| `{name}` | {' | '.join(cells)} | {method.select} |\n"
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(code, {})
+        yield
 
 
 def main() -> None:
-    (FOLDER / "README.md").write_text(methods_page(), encoding="utf-8")
+    (DOCS / "cli.md").write_text(cli_page(), encoding="utf-8")
     with example_folder():
-        for name in METHODS:
-            page = FOLDER / f"{name}.md"
-            page.write_text(method_page(name, page.read_text(encoding="utf-8")), encoding="utf-8")
-            sys.stdout.write(f"{page.name}\n")
+        for page in PAGES:
+            path = FOLDER / page
+            path.write_text(method_page(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+            sys.stdout.write(f"{page}\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 SEARCH_WORDS = {  # that readers look for, and the page that answers
     "budgets.md": ["latency", "cost", "milliseconds"],
     "python.md": ["plot", "jupyter", "notebook", "summary", "matplotlib"],
-    "exports.md": ["hybrid"],
+    "hybrid.md": ["hybrid"],
+    "metrics.md": ["significant"],
+    "certificates.md": ["gap"],
 }
 
 

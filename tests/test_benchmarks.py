@@ -1,6 +1,9 @@
 """The race: what ``make bench`` runs, and the pages written from its results."""
 
+import csv
+import itertools
 import pkgutil
+import re
 import runpy
 import stat
 from pathlib import Path
@@ -25,9 +28,11 @@ from benchmarks.problems import problems
 from benchmarks.results_data import add_ratios, is_current, read_rows, save_rows
 from papers.__main__ import main as papers_command
 from papers.bench import bench, load_results
+from papers.claims import all_verdicts
 from papers.comparison import agreement
 from papers.published import VARIANTS
-from papers.results_page import INTRODUCTION
+from papers.results_page import DATA_SETS as DATA_SETS_OF_THE_PAPERS
+from papers.results_page import INTRODUCTION, unique, write_results
 from papers.results_page import page as results_page
 from papers.stand_ins import Shape
 from papers.studies import STUDIES
@@ -245,11 +250,14 @@ def test_the_page_is_written_from_results_data(own_results, tiny):
     page.write_page(docs)
     text = (docs / "benchmarks.md").read_text(encoding="utf-8")
     (theirs,) = (row for row in read_rows("path") if row["competitor"] == "linearsvc")
-    assert f"{theirs['ours_over_theirs']:.3g}" in text
+    with (docs / "race" / "path.csv").open(encoding="utf-8") as file:
+        (line,) = (row for row in csv.DictReader(file) if row["competitor"] == "linearsvc")
+    assert float(line["ours / theirs"]) == theirs["ours_over_theirs"]
+    assert "[The path of 100 models](race/path.csv)" in text
     assert "| best |" in text
     assert "![The path of 100 models](images/race-path.svg)" in text
     assert (docs / "images" / "race-path.svg").read_text(encoding="utf-8").count("<circle") == 2
-    assert "## Threads" not in text
+    assert "race/threads.csv" not in text
 
 
 def test_kept_results_have_the_form_that_the_page_reads():
@@ -265,6 +273,7 @@ def test_the_full_run_includes_every_study(monkeypatch, capsys):
     monkeypatch.setattr(runpy, "run_module", lambda name, run_name: started.append(name))
     monkeypatch.setattr(runner, "measure_all", lambda *arguments: None)
     monkeypatch.setattr(runner, "write_page", lambda: None)
+    monkeypatch.setattr(runner, "write_readme", lambda: None)
     runner.main([])
     assert started == []
     runner.main(["--full"])
@@ -288,7 +297,7 @@ def test_make_results_writes_the_page(synthetic_folds, tmp_path, monkeypatch, ca
             for part, data in zip(("train", "vali", "test"), fold, strict=True):
                 write_letor(data, folder / f"{part}.txt")
     monkeypatch.setattr("papers.results_page.letor_root", lambda: tmp_path / "letor")
-    monkeypatch.setattr("papers.results_page.FOLDER", tmp_path / "results")
+    monkeypatch.setattr("papers.results_page.FOLDER", tmp_path / "runs")
     monkeypatch.setattr("papers.results_page.PAGE", tmp_path / "results.md")
     monkeypatch.setattr("papers.results_page.VARIANTS", {"fsrank-k5": VARIANTS["fsrank-k5"]})
     monkeypatch.setattr("papers.bench.METHODS", {name: METHODS[name] for name in ("ranksvm", "fenchelrank")})
@@ -298,9 +307,15 @@ def test_make_results_writes_the_page(synthetic_folds, tmp_path, monkeypatch, ca
     papers_command([])
     text = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert text.startswith(INTRODUCTION)
-    assert "### MQ2008: test accuracy" in text
-    assert "FS-Rank, k = 5" in text
-    assert "### Stand-ins for other collections" in text
+    with (tmp_path / "results" / "accuracy.csv").open(encoding="utf-8") as file:
+        rows = [(row["data set"], row["method"]) for row in csv.DictReader(file)]
+    assert set(rows) == set(itertools.product(DATA_SETS_OF_THE_PAPERS, ("RankSVM-Primal", "FenchelRank")))
+    published = "".join(
+        file.read_text(encoding="utf-8") for file in (tmp_path / "results").glob("published*")
+    )
+    assert "FS-Rank, k = 5" in published
+    assert all(f"](results/{file.name})" in text for file in (tmp_path / "results").iterdir())
+    assert "[iterations, seconds and sparsity](results/stand_ins.csv)" in text
     assert f"wrote {tmp_path / 'results.md'}" in capsys.readouterr().out
 
 
@@ -321,21 +336,34 @@ def test_papers_bench_runs_studies_and_variants(synthetic_folds, tmp_path, capsy
 def test_the_results_page_describes_the_comparison(synthetic_folds, tmp_path):
     folds = dict.fromkeys(("OHSUMED", "MQ2008"), synthetic_folds[:2])
     results = bench(folds, ["ranksvm", "listnet", "fenchelrank"], out=tmp_path, grid="fast", studies=False)
-    text = results_page(results)
+    write_results(results, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
     counts = [row for data in results.data_sets.values() for row in agreement(data)]
     assert sum(row.n_published for row in counts) == 508
-    assert f"publish 508 for these data. {sum(row.n_compared for row in counts)} are compared;" in text
+    assert (
+        f"publish 508 numbers for these data. {sum(row.n_compared for row in counts)} are compared;" in text
+    )
     assert "5 have no counterpart" in text
     accuracy = [row for row in counts if row.kind == "NDCG and MAP"]
     assert f"**{sum(row.n_small for row in accuracy)} differ from ours by at most 0.003**" in text
-    first = text[: text.index("## Reasons for differences")]
-    assert "### NDCG and MAP, by paper" in first
-    assert "### Claims of the papers" in first
     assert "HP2004 (282)" in text
-    assert "### OHSUMED: agreement with the published numbers" in text
-    assert "### MQ2008: published numbers without a counterpart" in text
+    verdicts = all_verdicts(results)
+    assert f"of {len(verdicts)} comparisons made by the papers' claims" in text
+    (claim,) = {one.claim for one in verdicts if one.claim.startswith("sparse models rank better")}
+    of_claim = [one.holds for one in verdicts if one.claim == claim]
+    unsure = f", {of_claim.count('not significant')} not significant" if "not significant" in of_claim else ""
+    assert f"{claim} ({of_claim.count('yes')} of {len(of_claim)}{unsure})" in text
+    ours = results.data_sets["OHSUMED"].results["fenchelrank"].mean("ndcg@10")
+    assert re.search(rf"\| FenchelRank \| {ours:.4f}", text)
+    linked = set(re.findall(r"\]\(page/(\w+\.csv)\)", text.replace("(results/", "(page/")))
+    assert linked <= {file.name for file in (tmp_path / "page").iterdir()}
+    assert {"published.csv", "unmatched.csv", "tables.csv"} <= linked
 
 
-def test_the_page_of_results_begins_as_it_would_be_written_again():
-    written = (harness.HERE.parent / "docs" / "results.md").read_text(encoding="utf-8")
-    assert written.startswith(INTRODUCTION)
+def test_columns_of_a_csv_file_have_different_names():
+    assert unique(("method", "seconds", "steps", "seconds")) == ["method", "seconds", "steps", "seconds (2)"]
+
+
+def test_the_page_of_results_is_written_from_the_tables_beside_it():
+    docs = harness.HERE.parent / "docs"
+    assert (docs / "results.md").read_text(encoding="utf-8") == results_page(docs / "results")

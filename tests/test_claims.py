@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from papers.bench import bench
 from papers.claims import (
-    all_verdicts,
-    claims_by_paper,
     claims_table,
     of_stand_ins,
     of_studies,
@@ -97,15 +95,3 @@ def test_the_table_has_a_row_for_each_verdict(results):
         assert shown["holds"].bold == (verdict.holds == NO)
     sparse = next(verdict for verdict in verdict_list if "sparsity of" in verdict.comparison)
     assert ", p =" not in sparse.result
-
-
-def test_claims_are_counted_by_paper(every):
-    verdict_list, table = all_verdicts(every), claims_by_paper(every)
-    assert sum(row[1].value for row in table.rows) == len(verdict_list)
-    for paper, total, hold, not_significant, failed, text in table.rows:
-        own = [verdict for verdict in verdict_list if verdict.paper == paper.text]
-        answers = [verdict.holds for verdict in own]
-        assert (total.value, hold.value) == (len(own), answers.count(YES))
-        assert (not_significant.value, failed.value) == (answers.count(NOT_SIGNIFICANT), answers.count(NO))
-        assert all(verdict.claim in text.text for verdict in own if verdict.holds == NO)
-        assert (text.text == "none") == (failed.value == 0)

@@ -275,7 +275,7 @@ def test_unsupported_methods_and_losses_are_refused(distributed_data):
         with refused_data() as info:
             learner.fit(distributed_data)
         assert type(learner).__name__ in info.value.reason
-        assert "docs/scale.md" in info.value.reason
+        assert "docs/cluster.md" in info.value.reason
     with refused_data() as info:
         rs.io.write_letor(distributed_data, "nowhere.txt")
     assert "in memory" in info.value.reason

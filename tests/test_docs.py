@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import tomllib
@@ -10,7 +11,9 @@ import warnings
 import pytest
 import typer
 import yaml
-from benchmarks.methods_page import FOLDER, example_folder, method_page, methods_page
+from benchmarks import page as race_page
+from benchmarks.methods_page import DOCS, FOLDER, cli_page, example_folder, method_page
+from benchmarks.methods_page import PAGES as METHOD_PAGES
 
 from ranksieve import make_ranking
 from ranksieve.cli import app
@@ -31,10 +34,9 @@ from tests.pages import (
 )
 from tests.tiers import tiered
 
-RUN_ELSEWHERE = {"shop.md"}  # by test_shop_tutorial
 OF_THE_MACHINE = {"gpu.md"}  # what its example prints depends on whether there is a GPU
 TUTORIALS = ROOT / "docs" / "tutorials"
-RUN_HERE = [page for page in PAGES if python_blocks(page) and page.name not in RUN_ELSEWHERE]
+RUN_HERE = [page for page in PAGES if python_blocks(page)]
 QUICK = {ROOT / "README.md"}
 PARSERS = {"json": json.loads, "yaml": yaml.safe_load}
 
@@ -109,15 +111,15 @@ def test_the_readme_names_the_commands_without_json():
     assert set(re.findall(r"`(\w+)`", named)) == without
 
 
-def test_the_page_of_scale_names_what_works_on_a_cluster():
-    text = " ".join((ROOT / "docs" / "scale.md").read_text(encoding="utf-8").split())
+def test_the_page_of_clusters_names_what_works():
+    text = " ".join((ROOT / "docs" / "cluster.md").read_text(encoding="utf-8").split())
     works = text.split("**What works**:")[1].split("Coefficients agree")[0]
     kinds = ranker_classes().values()
     assert {one for one in re.findall(r"`(\w+)`", works) if one[0].isupper()} == {
         kind.__name__ for kind in kinds if kind().can("distributed")
     }
     commands = typer.main.get_command(app).commands
-    named = re.search(r"listed below, and (.*?) have `--cluster`", text)[1]
+    named = re.search(r"can read them, and (.*?) have `--cluster`", text)[1]
     assert set(re.findall(r"`(\w+)`", named)) == {
         name for name, one in commands.items() if any("--cluster" in p.opts for p in one.params)
     }
@@ -171,17 +173,38 @@ def test_nothing_promises_an_install_from_a_registry():
     assert how_to_install("all") == 'run pip install ".[all]" in the checkout of ranksieve'
 
 
-def test_the_table_of_methods_is_current():
-    assert (FOLDER / "README.md").read_text(encoding="utf-8") == methods_page(), "run make docs"
+def test_the_help_of_every_command_is_current():
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == cli_page(), "run make docs"
+
+
+def test_the_figures_of_the_readme_come_from_committed_results():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text == race_page.readme(text), "run python -m benchmarks.page"
+    assert "mean NDCG@10 on nine data sets, at most 5 features" in text
+    assert "one ℓ1 fit to 1e-6 of the optimum" in text
+
+
+@pytest.mark.parametrize("page", METHOD_PAGES)
+def test_the_page_of_a_method_is_current(page):
+    """Facts and the output of its command; ``make docs`` writes them."""
+    text = (FOLDER / page).read_text(encoding="utf-8")
+    with example_folder():
+        assert alike(method_page(page, text), text), "run make docs"
+
+
+PARAMETERS = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.S | re.M)
+SHARED_PARAMETERS = {"normalise", "missing"}  # docs/raw-data.md
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_page_of_a_method_is_current(name):
-    """Facts, parameters and the output of its command; ``make docs`` writes them."""
-    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    assert "## When to use it" in text
-    with example_folder():
-        assert alike(method_page(name, text), text), "run make docs"
+def test_docstrings_describe_every_parameter_of_a_method(name):
+    described = set(SHARED_PARAMETERS)
+    for base in type(METHODS[name].make()).__mro__:
+        section = PARAMETERS.search(inspect.cleandoc(base.__dict__.get("__doc__") or ""))
+        for names in re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", section[1] if section else "", flags=re.M):
+            described |= set(names.split(", "))
+    missing = set(METHODS[name].parameters) - described
+    assert missing <= {"C"}, missing  # of the base of a selector
 
 
 def test_the_map_is_the_import_contract():

@@ -8,6 +8,7 @@ import re
 
 import pytest
 import yaml
+from benchmarks.methods_page import PAGES as METHOD_PAGES
 
 import ranksieve as rs
 from ranksieve.methods import METHODS
@@ -39,8 +40,56 @@ def test_every_page_is_in_the_navigation_exactly_once():
     assert sorted(listed) == sorted(written | notebooks | {"contributing.md", "changelog.md"})
 
 
-def test_every_method_has_a_page():
-    assert {name for name in METHODS if not (DOCS / "methods" / f"{name}.md").exists()} == set()
+def test_every_method_is_explained_on_one_page():
+    grouped = [name for page, names in METHOD_PAGES.items() if page != "README.md" for name in names]
+    assert sorted(grouped) == sorted(METHODS)
+    for page, names in METHOD_PAGES.items():
+        text = (DOCS / "methods" / page).read_text(encoding="utf-8")
+        for name in names:
+            assert f"| `{name}` |" in text, (page, name)
+
+
+QUESTIONS = {  # of a newcomer: the page that answers, and a sentence of the answer
+    "limit latency": ("budgets.md", "How do I keep a ranker within 5 milliseconds, or ten features?"),
+    "what does the gap mean": ("certificates.md", "no weights have a training objective that is lower"),
+    "move from XGBoost": ("moving.md", "## From XGBoost"),
+    "weights for hybrid search": ("hybrid.md", "fits weights ≥ 0"),
+    "is it significant": ("metrics.md", "## Is the difference significant?"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_newcomer_finds_the_answer_within_two_clicks(question):
+    answer, sentence = QUESTIONS[question]
+    reached = {"index.md"}
+    for _ in range(2):
+        reached |= {link for page in reached for link in links_of(page)}
+    assert answer in reached
+    text = " ".join((DOCS / answer).read_text(encoding="utf-8").split())
+    assert sentence in text
+
+
+def links_of(page):
+    """The pages in docs/ that a page links to."""
+    text = re.sub(r"^```.*?^```", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.S | re.M)
+    targets = [posixpath.normpath(posixpath.join(posixpath.dirname(page), one)) for one in
+               re.findall(r"\]\(([^)#\s]+\.md)", text)]  # fmt: skip
+    return {target for target in targets if (DOCS / target).exists() and not target.startswith("..")}
+
+
+def test_every_page_begins_with_its_question_or_what_it_is():
+    """Below the title stands a paragraph, not a list, a table or an example; most ask a question."""
+    for page in DOCS.rglob("*.md"):
+        title, _, first = page.read_text(encoding="utf-8").partition("\n\n")
+        assert title.startswith("# "), page.name
+        assert re.match(r"[\w`*\[]", first), page.name
+        if page.parent.name != "api" and page.name not in WITHOUT_QUESTION:
+            assert "?" in first.split("\n\n")[0] + title, page.name
+
+
+WITHOUT_QUESTION = {"index.md", "architecture.md", "licences.md", "films.md"} | {
+    f"{name}.md" for name in ("search", "research", "machine-learning")
+}
 
 
 def test_every_public_name_is_in_the_api_exactly_once():
@@ -103,10 +152,10 @@ def test_warnings_fail_the_build():
 def test_readers_find_the_page_by_the_words_they_use(hooks):
     page_of = {word: page for page, words in hooks.SEARCH_WORDS.items() for word in words}
     assert {word: page_of[word] for word in ("latency", "plot", "jupyter", "hybrid")} == {
-        "latency": "budgets.md", "plot": "python.md", "jupyter": "python.md", "hybrid": "exports.md",
+        "latency": "budgets.md", "plot": "python.md", "jupyter": "python.md", "hybrid": "hybrid.md",
     }  # fmt: skip
     for word, page in page_of.items():
-        if word not in ("latency", "summary"):  # in other words there
+        if word != "jupyter":  # in other words there
             assert word in (DOCS / page).read_text(encoding="utf-8").lower(), word
 
     class Page:

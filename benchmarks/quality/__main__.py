@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from joblib import Parallel, delayed
 
 from benchmarks.harness import Skipped, our_version
+from benchmarks.page import write_readme
 from benchmarks.quality.data_sets import N_SHORT_SPLITS, N_SPLITS, SOURCES, read_source, split
 from benchmarks.quality.methods import FITS, quality
 from benchmarks.quality.page import write_page
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             flush=True,
         )
     write_page()
+    write_readme()
 
 
 def measured(parts: Sequence[tuple[str, str, int]]) -> Iterator[tuple[str, Row]]:

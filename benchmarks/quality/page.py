@@ -22,12 +22,13 @@ DOCS = HERE.parent / "docs"
 TEST_PER_TRAIN = (1.0 - sum(SHARES)) / SHARES[0]
 HEAD = """# How good are the rankers?
 
-On nine real data sets, over {splits} random splits by query each (60 % training, 20 % validation, 20 %
-test; the splits never change), the mean NDCG@10 of the test queries is:
+How accurate is each method, and with how many features? Mean test NDCG@10 on nine real data sets, over
+{splits} random splits by query each (60 % training, 20 % validation, 20 % test; the splits never change).
+[Every data set](quality.csv).
 
 """
 NOTES = """
-Every figure is a mean over splits, with the mean number of features in brackets; for a method with fewer
+Every figure is a mean over splits and data sets; for a method with fewer
 splits, the mean of {lines} plus the mean difference on these splits. *Against {flagship}*: the
 method minus {flagship} without a budget on the same splits, averaged over the data sets, ± its standard
 error over splits; and on how many data sets it is significantly better / not significantly different /
@@ -36,18 +37,16 @@ Holm over all comparisons of the table).
 
 ![NDCG@10 against the number of features, for each data set](images/quality.svg)
 
-Documents with equal scores count by [expectation](metrics.md#ties). OHSUMED and MQ2008 follow LETOR's
-conventions, the others the standard ones. Every method is fitted to the training queries and tuned on the
-validation queries: the papers' methods over their grids, LightGBM over leaves, least data per leaf and
-learning rate, with up to 1,500 rounds and early stopping. Test queries are used only for the figures.
-LightGBM stumps are trees with two leaves, that is, an additive model; with 10 or 5 features they are fitted
-again on the features that had the largest gain. {flagship} selects lines or [curves](curves.md) on held-out
-queries; *lines* is `shape="linear"`.
+[Ties](metrics.md#ties) count by expectation. OHSUMED and MQ2008 follow LETOR's conventions, the others the
+standard ones. Every method is fitted to the training queries and tuned on the validation queries: the
+papers' methods over their grids, LightGBM over leaves, least data per leaf and learning rate, with early
+stopping. LightGBM stumps are trees with two leaves; with 10 or 5 features they are fitted again on the
+features that had the largest gain. {flagship} selects lines or [curves](curves.md); *lines* is
+`shape="linear"`.
 
 `make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain
-yet. All of it takes about {minutes} minutes of one core (measured on a busy machine); `make quality-short`,
-the first five splits, takes a quarter of that. There is one CSV file per method with one row per data set and
-split. The data sets are not part of the repository.
+yet: all of it takes about {minutes} minutes of one core, `make quality-short` a quarter of that. The data
+sets are not part of the repository.
 
 What to read next: [how the model is chosen](choice.md), [metrics and ties](metrics.md).
 """
@@ -61,14 +60,29 @@ class Difference(NamedTuple):
     p: float
 
 
+class Summary(NamedTuple):
+    """A method over all data sets: splits, mean metric, mean number of features, and beside FLAGSHIP."""
+
+    splits: int
+    mean: float
+    n_features: float
+    against: str
+
+
+def read_tables() -> dict[str, Rows]:
+    """The stored rows of each method."""
+    return {name: rows for name in FITS if (rows := read_rows(name))}
+
+
 def write_page(docs: Path = DOCS) -> None:
-    """Write the page and its figure; nothing without results of SparseRanker."""
-    tables = {name: rows for name in FITS if (rows := read_rows(name))}
+    """Write the page, its table and its figure; nothing without results of SparseRanker."""
+    tables = read_tables()
     if not {FLAGSHIP, LINES} <= set(tables):
         return
     (docs / "images").mkdir(parents=True, exist_ok=True)
     for path, text in (
         (docs / "quality.md", page(tables)),
+        (docs / "quality.csv", "\n".join(csv_lines(tables)) + "\n"),
         (docs / "images" / "quality.svg", figure(tables)),
     ):
         with atomic_write(path) as file:
@@ -92,6 +106,24 @@ def seconds_of_all(rows: Rows) -> float:
 
 
 def table(tables: Mapping[str, Rows]) -> Iterator[str]:
+    yield f"| method | splits | NDCG@10 | features | against {FLAGSHIP} | + / = / − |"
+    yield "|---|---|---|---|---|---|"
+    for name, one in summaries(tables).items():
+        yield f"| {name} | {one.splits} | {one.mean:.4f} | {one.n_features:.1f} | {one.against} |"
+
+
+def csv_lines(tables: Mapping[str, Rows]) -> Iterator[str]:
+    """One line per method and data set."""
+    yield "method,data set,splits,ndcg@10,features"
+    for name, rows in tables.items():
+        for data in SOURCES:
+            one = level(rows, tables[LINES], data)
+            if one.splits:
+                yield f'"{name}",{data},{one.splits},{one.value:.4f},{one.n_features:.1f}'
+
+
+def summaries(tables: Mapping[str, Rows]) -> dict[str, Summary]:
+    """Each method over all data sets."""
     differences = {
         (name, data): one
         for name, rows in tables.items()
@@ -100,15 +132,14 @@ def table(tables: Mapping[str, Rows]) -> Iterator[str]:
     }
     corrected = holm(np.array([one.p for one in differences.values()]))
     significant = {key for key, p in zip(differences, corrected, strict=True) if p < SIGNIFICANCE_LEVEL}
-    yield f"| method | splits | {' | '.join(SOURCES)} | mean | against {FLAGSHIP} | + / = / − |"
-    yield f"|---|---|{'---|' * len(SOURCES)}---|---|---|"
+    of_method = {}
     for name, rows in tables.items():
-        means = [level(rows, tables[LINES], data) for data in SOURCES]
-        cells = [f"{one.value:.4f} ({one.n_features:.1f})" if one.splits else "" for one in means]
-        splits = min(one.splits for one in means)
-        mean = f"{np.mean([one.value for one in means]):.4f}" if splits else ""
+        levels = [level(rows, tables[LINES], data) for data in SOURCES]
         own = {key: one for key, one in differences.items() if key[0] == name}
-        yield f"| {name} | {splits} | {' | '.join(cells)} | {mean} | {_summary(own, significant)} |"
+        mean, n_features = (float(np.mean([one[k] for one in levels])) for k in range(2))
+        splits = min(one.splits for one in levels)
+        of_method[name] = Summary(splits, mean, n_features, _summary(own, significant))
+    return of_method
 
 
 def _summary(own: Mapping[tuple[str, str], Difference], significant: set[tuple[str, str]]) -> str:

@@ -5,13 +5,12 @@ To add a claim, add it to CLAIMS in ``of_methods``, ``of_studies`` or ``of_stand
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from papers.choices import PaperResults, Reproduction
 from papers.claims import of_methods, of_stand_ins, of_studies
-from papers.claims.base import NO, NOT_SIGNIFICANT, YES, ClaimVerdict
-from ranksieve.experiment.tables import Cell, ResultTable, count_cell, text_cell
+from papers.claims.base import NO, NOT_SIGNIFICANT, ClaimVerdict
+from ranksieve.experiment.tables import Cell, ResultTable, text_cell
 from ranksieve.metrics.significance import SIGNIFICANCE_LEVEL
 
 NOTE = (
@@ -59,36 +58,3 @@ def _row(verdict: ClaimVerdict) -> tuple[Cell, ...]:
         text_cell(verdict.comparison),
         text_cell(verdict.result),
     )
-
-
-def claims_by_paper(results: Reproduction) -> ResultTable:
-    """Table of the number of comparisons, the number that hold, and the failed claims of each paper."""
-    every_verdict = all_verdicts(results)
-    answers = (YES, NOT_SIGNIFICANT, NO)
-    rows = []
-    for paper in dict.fromkeys(verdict.paper for verdict in every_verdict):
-        of_paper = [verdict for verdict in every_verdict if verdict.paper == paper]
-        counts = Counter(verdict.holds for verdict in of_paper)
-        tally = [count_cell(len(of_paper)), *(count_cell(counts[answer]) for answer in answers)]
-        rows.append((text_cell(paper), *tally, text_cell(_failed_claims(of_paper))))
-    return ResultTable(
-        "claims_by_paper",
-        "Claims of the papers",
-        (
-            "paper",
-            "comparisons",
-            "hold",
-            NOT_SIGNIFICANT,
-            "do not hold",
-            "failed claims (failed comparisons)",
-        ),
-        tuple(rows),
-        f"{NOT_SIGNIFICANT.capitalize()}: the difference has the claimed sign, but is not significant at "
-        f"{SIGNIFICANCE_LEVEL:.0%}.",
-    )
-
-
-def _failed_claims(of_paper: Sequence[ClaimVerdict]) -> str:
-    total = Counter(v.claim for v in of_paper)
-    failed = Counter(v.claim for v in of_paper if v.holds == NO)
-    return "; ".join(f"{claim} ({n} of {total[claim]})" for claim, n in failed.items()) or "none"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-NEEDS_MEMORY = "{what} needs the data in memory, but they are distributed; see docs/scale.md for what works"
+NEEDS_MEMORY = "{what} needs the data in memory, but they are distributed; see docs/cluster.md for what works"
 
 
 class PartObjects(ABC, Generic[T]):

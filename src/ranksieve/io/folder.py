@@ -1,6 +1,6 @@
 """Data sets in a folder, for data larger than memory: a small header and binary files of numbers.
 
-docs/data.md describes every file; ``folder_writer.py`` writes them.
+docs/files.md describes every file; ``folder_writer.py`` writes them.
 """
 
 from __future__ import annotations

@@ -483,11 +483,10 @@ class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
         ----------
         path : path
             The file.
-        train, valid, test : Dataset, optional
-            Training data: the metric of each feature alone, and histograms beneath curves. Validation data:
-            more metrics. Test data, used neither for fitting nor for selection: shown first.
-        title : str, optional
-            Heading of the page.
+        **shown
+            ``train`` (Dataset): the metric of each feature alone, and histograms beneath curves. ``valid``
+            (Dataset): more metrics. ``test`` (Dataset), used neither for fitting nor for selection: shown
+            first. ``title`` (str): heading of the page.
         """
         report_function("calls.report_fit")(self, path, **shown)
 
