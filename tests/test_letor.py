@@ -20,12 +20,22 @@ from sklearn.datasets import load_svmlight_file
 
 from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.describe import describe
+from ranksieve.io import letor
 from ranksieve.io.letor import read_letor, write_letor
 from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 from tests.tiers import examples
 
 QUICK = examples(150)
+
+
+@pytest.fixture(scope="module", autouse=True, params=["plain text by Python", "compiled"])
+def parser(request):
+    """Small plain texts are parsed without compiled code: every test runs with both parsers."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "compiled":
+            patch.setattr(letor, "PLAIN_BYTES", 0)
+        yield
 
 
 @contextlib.contextmanager

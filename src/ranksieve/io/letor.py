@@ -23,6 +23,7 @@ from ranksieve.data.queries import group_queries, ids_from_text
 from ranksieve.errors import DataError, ParameterError, short_repr
 from ranksieve.io.text_files import (
     STANDARD_INPUT,
+    Chunk,
     content_lines,
     maybe_gzip,
     profile_of_files,
@@ -218,6 +219,9 @@ def writing_names(dataset: Dataset, path: PathLike) -> Iterator[None]:
 # --- Parsing -----------------------------------------------------------------------------------------------
 
 CHUNK_BYTES = 1 << 18  # small enough for the cache: allocating new memory takes as long as parsing
+PLAIN_BYTES = 1 << 20  # at the start of a text, parsed without compiled code, which takes seconds to compile
+NUMBER = rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+PLAIN_LINE = re.compile(rb"(%b) qid:([^\s#]+)((?: \d{1,8}:%b)+)\n" % (NUMBER, NUMBER))
 
 
 class DocumentChunk(NamedTuple):
@@ -272,7 +276,10 @@ def letor_documents(
             if len(arrays.comments) < len(chunk.buffer):
                 arrays = _allocate_rows(len(chunk.buffer))
             text = np.frombuffer(chunk.buffer, dtype=np.uint8)
-            parsed = parse_lines(text, chunk.begin, chunk.end, line, n_features or LARGEST_INDEX, arrays)
+            largest = n_features or LARGEST_INDEX
+            parsed = _parse_plain(chunk, line, largest, arrays) if bytes_read <= PLAIN_BYTES else None
+            if parsed is None:
+                parsed = parse_lines(text, chunk.begin, chunk.end, line, largest, arrays)
             line = int(parsed.lines)
             faults = _parse_skipped(chunk.buffer, parsed, arrays)
             if not parsed.ordered:
@@ -307,6 +314,34 @@ def _allocate_rows(size: int) -> ParsedRows:
     lengths |= dict.fromkeys(("repair_entries", "repair_begins"), entries + rows)
     types = {"labels": np.float64, "values": np.float64, "features": np.int32, "comments": np.uint8}
     return ParsedRows(**{name: np.empty(n, dtype=types.get(name, np.int64)) for name, n in lengths.items()})
+
+
+def _parse_plain(chunk: Chunk, line: int, largest: int, out: ParsedRows) -> ParseResult | None:
+    """The result of ``parse_lines``; None if a line is not plainly ``2 qid:10 1:0.5 …`` or has a fault."""
+    end, rows, n_runs, query, labels, entries, lengths = chunk.begin, 0, 0, None, [], bytearray(), [0]
+    while end < chunk.end:
+        match = PLAIN_LINE.match(chunk.buffer, end, chunk.end)
+        if match is None:
+            return None
+        label, row_query, row_entries = match.groups()
+        if row_query != query:
+            out.run_rows[n_runs], (out.run_begins[n_runs], out.run_ends[n_runs]) = rows, match.span(2)
+            query, n_runs = row_query, n_runs + 1
+        labels.append(float(label))
+        entries += row_entries
+        lengths.append(row_entries.count(b":"))
+        end, rows = match.end(), rows + 1
+    numbers = np.array([*map(float, entries.replace(b":", b" ").split())])
+    features, values, starts = numbers[0::2], numbers[1::2], np.cumsum(lengths)
+    if not np.isfinite([*labels, *values]).all() or features.min() < 1 or features.max() > largest:
+        return None
+    out.labels[:rows], out.lines[:rows] = labels, np.arange(line + 1, line + 1 + rows)
+    out.starts[: rows + 1] = starts
+    out.features[: len(values)], out.values[: len(values)] = features - 1, values
+    out.comment_ends[:rows] = out.id_begins[:rows] = out.id_ends[:rows] = 0
+    descends = np.flatnonzero(np.diff(features) <= 0) + 1
+    ordered, width = bool(np.isin(descends, starts).all()), int(features.max())
+    return ParseResult(rows, len(values), n_runs, 0, line + rows, width, ordered, 0, 0, GOOD, end)
 
 
 def _parse_skipped(buffer: bytearray, parsed: ParseResult, out: ParsedRows) -> list[Fault]:
