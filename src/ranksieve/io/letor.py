@@ -221,6 +221,7 @@ def writing_names(dataset: Dataset, path: PathLike) -> Iterator[None]:
 # --- Parsing -----------------------------------------------------------------------------------------------
 
 CHUNK_BYTES = 1 << 18  # small enough for the cache: allocating new memory takes as long as parsing
+MAX_AHEAD = 3  # chunks; parsing takes two thirds of the time, so more threads would wait
 PLAIN_BYTES = 1_250_000  # a smaller text is parsed without compiled code, which takes seconds to compile
 NUMBER = rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 PLAIN_LINE = re.compile(rb"(%b) qid:([^\s#]+)((?: \d{1,8}:%b)+)\n" % (NUMBER, NUMBER))
@@ -268,12 +269,16 @@ def letor_documents(
     dtype: np.dtype[Any],
     refuse_missing: bool,
     chunk_bytes: int,
+    n_ahead: int = 0,
 ) -> Iterator[DocumentChunk]:
-    """The documents of some files, chunk by chunk; the first invalid line raises an error."""
+    """The documents of some files, chunk by chunk; the first invalid line raises an error.
+
+    Threads parse the next ``n_ahead`` chunks meanwhile.
+    """
     names, bytes_read = dict[bytes, str](), 0
     for path in paths:
         source, line = source_name(path), 0
-        for chunk, arrays, parsed in _parsed_chunks(path, chunk_bytes, n_features or LARGEST_INDEX):
+        for chunk, arrays, parsed in _parsed_chunks(path, chunk_bytes, n_features or LARGEST_INDEX, n_ahead):
             bytes_read += chunk.end - chunk.begin
             arrays.lines[: parsed.rows + 1] += line
             line += int(parsed.lines)
@@ -308,13 +313,13 @@ def letor_documents(
 ParsedChunk: TypeAlias = tuple[Chunk, ParsedRows, ParseResult]
 
 
-def _parsed_chunks(path: PathLike, chunk_bytes: int, largest: int) -> Iterator[ParsedChunk]:
+def _parsed_chunks(path: PathLike, chunk_bytes: int, largest: int, n_ahead: int) -> Iterator[ParsedChunk]:
     """The chunks of a file, each with its lines numbered from 1; the next one may reuse the arrays.
 
-    Threads parse some chunks ahead, each in its own arrays, while this one reads the file and yields.
+    Threads parse ``n_ahead`` chunks, each in its own arrays, while this one reads the file and yields.
     """
-    n_ahead, is_small = threads_to_start(), _is_small(path)
-    if is_small or n_ahead == 1:
+    is_small = _is_small(path)
+    if is_small or not n_ahead:
         arrays, n_bytes = _allocate_rows(0), 0
         for chunk in text_chunks(path, chunk_bytes):
             if len(arrays.comments) < len(chunk.buffer):
@@ -615,7 +620,8 @@ def read_letor(
     matrix = SparseRows(kind, n_features) if sparse else DenseRows(kind, n_features)
     labels, first_rows, comments = GrowingArray(np.float64), GrowingArray(np.int64), Comments()
     queries, has_missing = list[str](), False
-    for chunk in letor_documents(paths, n_features, kind, missing == "error", _chunk_bytes):
+    n_ahead = min(threads_to_start(), MAX_AHEAD) if threads_to_start() > 1 else 0
+    for chunk in letor_documents(paths, n_features, kind, missing == "error", _chunk_bytes, n_ahead):
         queries += chunk.queries
         first_rows.append(chunk.first_rows + len(labels))
         labels.append(chunk.labels)
