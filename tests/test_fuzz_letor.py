@@ -6,11 +6,21 @@ from random import Random
 
 import pytest
 
+from ranksieve.io import letor
 from tests.fuzz.letor import Case, check_letor, letor_case
 from tests.fuzz.slow_letor import Refused, slow_read
 
 pytestmark = pytest.mark.full
 SEED, BLOCKS, IN_A_BLOCK = 17, 10, 1000
+
+
+@pytest.fixture(scope="module", autouse=True, params=["plain text by Python", "compiled"])
+def parser(request):
+    """Small plain texts are parsed without compiled code: every test runs with both parsers."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "compiled":
+            patch.setattr(letor, "PLAIN_BYTES", 0)
+        yield
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

@@ -18,14 +18,45 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
+from ranksieve._parallel import use_threads
 from ranksieve.data.dataset import Dataset, TextColumn
 from ranksieve.data.describe import describe
+from ranksieve.errors import DataError
+from ranksieve.io import letor
 from ranksieve.io.letor import read_letor, write_letor
 from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 from tests.tiers import examples
 
 QUICK = examples(150)
+
+
+@pytest.fixture(scope="module", autouse=True, params=["plain text by Python", "compiled"])
+def parser(request):
+    """Small plain texts are parsed without compiled code: every test runs with both parsers."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "compiled":
+            patch.setattr(letor, "PLAIN_BYTES", 0)
+        yield
+
+
+@pytest.mark.parametrize("bad", [None, 50, 299])
+def test_threads_read_the_same_and_find_the_same_line(bad, monkeypatch):
+    monkeypatch.setattr(letor, "PLAIN_BYTES", 0)
+    lines = [f"{k % 3} qid:{k // 7} 1:{k / 7} 3:{-k}" for k in range(300)]
+    if bad is not None:
+        lines[bad] += " 2:x"
+    outcomes = []
+    for n_threads in (1, 2, 4):
+        with use_threads(n_threads):
+            try:
+                data = read_text("\n".join(lines), _chunk_bytes=64)
+                outcomes.append((data.X.tolist(), data.y.tolist(), data.qid.tolist()))
+            except DataError as error:
+                outcomes.append((error.line, error.reason))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    if bad is not None:
+        assert outcomes[0][0] == bad + 1
 
 
 @contextlib.contextmanager

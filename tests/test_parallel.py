@@ -15,7 +15,9 @@ from ranksieve._parallel import (
     _limiter,
     available_threads,
     fold_blocks,
+    map_ahead,
     map_blocks,
+    map_items,
     single_threaded_blas,
     split_blocks,
     sum_blocks,
@@ -88,6 +90,44 @@ def test_an_error_in_a_block_is_raised(run):
 
     with use_threads(2), pytest.raises(ValueError, match="block 20"):
         run(work, np.arange(0, 60, 5))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_items_are_computed_in_order_and_the_first_by_the_caller(n_threads):
+    with use_threads(n_threads):
+        done = map_items(lambda item: (item, threading.get_ident()), range(9), n_blocks=1)
+    assert [item for item, _ in done] == list(range(9))
+    assert done[0][1] == threading.get_ident()
+
+
+def test_items_of_many_blocks_leave_the_threads_to_the_blocks():
+    with use_threads(2):
+        assert set(map_items(lambda _: threading.get_ident(), range(4), n_blocks=8)) == {
+            threading.get_ident()
+        }
+
+
+def test_no_item_begins_after_an_error():
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        raise ValueError(item)
+
+    with use_threads(2), pytest.raises(ValueError, match="0"):
+        map_items(work, range(50), n_blocks=1)
+    assert len(begun) <= 2
+
+
+def test_an_error_of_the_items_follows_the_results_before_it():
+    def items():
+        yield from range(3)
+        raise ValueError("no more")
+
+    results = map_ahead(lambda item: 10 * item, items(), 2)
+    assert [next(results) for _ in range(3)] == [0, 10, 20]
+    with pytest.raises(ValueError, match="no more"):
+        next(results)
 
 
 def test_threads_from_the_environment(monkeypatch):

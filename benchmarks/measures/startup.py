@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.competitors import RANKSIEVE
-from benchmarks.harness import seconds
+from benchmarks.harness import interleaved_timings, seconds
 from benchmarks.measures.base import Measure, Row, Run, row
 from ranksieve.io.letor import write_letor
 from ranksieve.synthetic import make_ranking
@@ -34,12 +37,22 @@ def startup(run: Run) -> Iterator[Row]:
         write_letor(make_ranking(40, 20, 4, random_state=0), train)
         fit = (*COMMAND, "fit", train, "-o", Path(folder, "model.json"))
         call(*fit)
-        yield row("a second fit of a small file", "s", seconds(lambda: call(*fit), run.repeats))
-        first = []
-        for k in range(run.repeats if run.full else 1):
-            cache = Path(folder, f"cache{k}")
-            first += seconds(partial(call, *fit, NUMBA_CACHE_DIR=str(cache)), 1)
-        yield row("a first fit, without a kernel cache", "s", first)
+        caches = (str(Path(folder, f"cache{k}")) for k in count())
+        yield from compare(run, "a second fit of a small file", lambda: call(*fit), "sklearn.base")
+        yield from compare(
+            run,
+            "a first fit, without a kernel cache",
+            lambda: call(*fit, NUMBA_CACHE_DIR=next(caches)),
+            "lightgbm",
+        )
+
+
+def compare(run: Run, what: str, work: Callable[[], None], module: str) -> Iterator[Row]:
+    """Time of ``work``, with its ratio to the import of a module in the same minute."""
+    imported = partial(call, sys.executable, "-c", f"import {module}")
+    times = interleaved_timings({"work": work, "import": imported}, run.repeats, run.budget)
+    ratio = float(np.median(times["work"]) / np.median(times["import"]))
+    yield row(what, "s", times["work"], **{f"times_import_{module}": ratio})
 
 
 def call(*command: object, **variables: str) -> None:

@@ -1,4 +1,4 @@
-"""The gradient and the path on large data with one and with two threads; whether the bits are identical."""
+"""Gradient, path, reading and a fit with costs, with one and two threads; whether the bits are identical."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import numpy as np
 
 from benchmarks.harness import interleaved_timings
 from benchmarks.measures.base import Measure, Row, Run, row
+from benchmarks.measures.reading import text_file
 from ranksieve._parallel import single_threaded_blas, use_threads
 from ranksieve._types import FloatArray
+from ranksieve.io.letor import read_letor
 from ranksieve.objective import make_objective
 from ranksieve.path import sparse_path
+from ranksieve.rankers import SparseRanker
+from ranksieve.synthetic import make_ranking
 
 THREADS = (1, 2)
 POINTS = 25  # of the path, in the short run
+TEXT_BYTES = 100_000_000
+QUERIES, DOCUMENTS, FEATURES, COST_SHARE = 1000, 40, 70, 0.3  # of the fit with costs
 
 
 def threads(run: Run) -> Iterator[Row]:
@@ -32,6 +38,18 @@ def threads(run: Run) -> Iterator[Row]:
     yield from compare_threads(
         run, f"path of {points}", lambda: sparse_path(data, n_alphas=points).coefs, 8 * run.budget
     )
+    if run.data == MEASURE.data[0]:  # these have data of their own
+        text = text_file(TEXT_BYTES)
+        yield from compare_threads(run, "reading 100 MB", lambda: np.asarray(read_letor(text).X), run.budget)
+        yield from compare_threads(run, "fit with costs", fit_with_costs, 8 * run.budget)
+
+
+def fit_with_costs() -> FloatArray:
+    """Weights of a default fit with costs to 40,000 × 70."""
+    data = make_ranking(QUERIES, FEATURES, docs_per_query=DOCUMENTS, random_state=0)
+    costs = np.random.default_rng(0).integers(1, 20, FEATURES).astype(float)
+    prices = dict(zip(data.feature_names, costs.tolist(), strict=True))
+    return SparseRanker(feature_costs=prices, max_cost=COST_SHARE * costs.sum()).fit(data).coef_
 
 
 def compare_threads(run: Run, name: str, work: Callable[[], FloatArray], budget: float) -> Iterator[Row]:

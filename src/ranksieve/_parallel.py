@@ -7,8 +7,9 @@ which thread computes which block. BLAS is limited to one thread for the same re
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
@@ -21,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from ranksieve._types import FloatArray, IntArray
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 MIN_BLOCK_ROWS = 12288
@@ -69,6 +71,61 @@ def map_blocks(work: Callable[[int, int], T], cuts: IntArray) -> list[T]:
     shares = _in_threads([partial(_one_by_one, work, numbered)] * _useful_threads(len(blocks)))
     done = {number: result for share in shares for number, result in share}
     return [done[number] for number in range(len(blocks))]
+
+
+def map_items(work: Callable[[S], T], items: Sequence[S], n_blocks: int) -> list[T]:
+    """``[work(item) for item in items]``; several at the same time if ``work``, which computes ``n_blocks``
+    blocks at a time, would use fewer threads. The calling thread takes the first item."""
+    n_threads = min(threads_to_start(), len(items))
+    if n_threads <= _useful_threads(n_blocks):
+        return [work(item) for item in items]
+    done: dict[int, T] = {}
+    numbered = list(enumerate(items))
+    waiting = iter(numbered[n_threads:])
+
+    def share(first: tuple[int, S]) -> None:
+        following: tuple[int, S] | None = first
+        try:
+            while following is not None:
+                number, item = following
+                done[number] = work(item)
+                following = next(waiting, None)
+        except BaseException:
+            for _ in waiting:  # the other threads end too
+                pass
+            raise
+
+    _in_threads([partial(share, first) for first in numbered[:n_threads]])
+    return [done[number] for number in range(len(items))]
+
+
+def map_ahead(work: Callable[[S], T], items: Iterable[S], n_ahead: int) -> Iterator[T]:
+    """``work(item)`` for each item, in order, while other threads compute the next ``n_ahead`` ≥ 1 items.
+
+    An error of ``items`` is raised after the results of the items before it.
+    """
+
+    def futures() -> Iterator[Future[T]]:
+        try:
+            for item in items:
+                yield _pool().submit(_run, partial(work, item))
+        except Exception as error:
+            failed: Future[T] = Future()
+            failed.set_exception(error)
+            yield failed
+
+    pending: deque[Future[T]] = deque()
+    for future in futures():
+        pending.append(future)
+        if len(pending) > n_ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+def threads_to_start() -> int:
+    """Number of threads for work that is not divided into blocks; 1 if called from within a block."""
+    return 1 if getattr(_thread, "busy", False) else available_threads()
 
 
 def fold_blocks(work: Callable[[int, int], T], cuts: IntArray, add: Callable[[T], None]) -> None:

@@ -181,12 +181,12 @@ def _forward_by_cost_family(task: FamilyTask, budget: Budget) -> Family | None:
     """
     most, window, end = size_limits(task)
     limit = np.inf if budget.max_cost is None else budget.max_cost
-    report = task.progress.next()
+    report, searches = task.progress.next(), task.forward
 
     def select(fold: int | None) -> list[list[CostedSet]]:
-        return task.forward[fold].sets_by_cost(end, budget, limit, report)
+        return searches[fold].sets_by_cost(end, budget, limit, report if fold is None else None)
 
-    by_size = select(None)
+    by_size, *by_fold = task.searched([None, *task.searched_folds], select)
     sets = [(size, one) for size, same_size in enumerate(by_size) for one in same_size]
     if not sets:
         return None
@@ -197,8 +197,7 @@ def _forward_by_cost_family(task: FamilyTask, budget: Budget) -> Family | None:
             other = _best_within(same_size, one.cost)
             if other is not None and (index[id(other)] < k or other.result.objective < one.result.objective):
                 neighbours[k, index[id(other)]] = True
-    by_fold = [] if task.folds is None else [select(fold) for fold in task.folds.splits[0]]
-    penalty, candidates = task.ridge(task.forward[None].ridge), []
+    penalty, candidates = task.ridge(searches[None].ridge), []
     for size, one in sets:
         fold_coefs = np.array([_weights(sets_of, size, one) for sets_of in by_fold]) if by_fold else None
         candidates.append(Candidate.of(one.result, penalty, fold_coefs))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ranksieve._parallel import map_items
 from ranksieve._types import BoolArray, FloatArray, IntArray
 from ranksieve._util.short_repr import ShortRepr
 from ranksieve.choice.folds import Folds
@@ -16,11 +17,13 @@ from ranksieve.choice.forward import LEAST_DEPTH, MAX_ITER, ForwardSearch, SetQu
 from ranksieve.choice.held_out import HeldOut, Validation
 from ranksieve.data.budget import Budget
 from ranksieve.data.steps import StepColumns, features_in_use
-from ranksieve.objective import Objective, Point
+from ranksieve.objective import LocalObjective, Objective, Point
 from ranksieve.path import Progress, path_grid, solve_path, warn_of_gaps
 from ranksieve.penalties import L1, ElasticNet, SlopedPenalty
 from ranksieve.solvers import Problem, ProxNewton, Result, Trace
 from ranksieve.subset import Effort, SubsetResult, SubsetSearch
+
+T = TypeVar("T")
 
 HALF_SLOPE_SHARE = 0.1  # ε: share of the largest weight at which the slope of the log penalty has halved
 PATH = "l1"  # the family that others start from
@@ -198,6 +201,17 @@ class FamilyTask:
         """Forward selection; the families of this task share its fits."""
         return ForwardSearches(self)
 
+    @property
+    def searched_folds(self) -> Sequence[int]:
+        """The folds without which a selection is repeated: those of the first split."""
+        return () if self.folds is None else self.folds.splits[0]
+
+    def searched(self, folds: Sequence[int | None], search: Callable[[int | None], T]) -> list[T]:
+        """``search(fold)`` for each fold (None: all data); at the same time for data in memory."""
+        if type(self.objective) is not LocalObjective:
+            return [search(fold) for fold in folds]
+        return map_items(search, folds, len(self.objective.loss.cuts) - 1)
+
     def ridge(self, strength: float) -> SlopedPenalty:
         return ElasticNet(strength, signs=self.budget.signs, l1_ratio=0.0)
 
@@ -364,12 +378,13 @@ def forward_family(task: FamilyTask, path: Family | None = None, label: str = "f
     cannot find other features.
     """
     most, window, end = size_limits(task)
-    report = task.progress.next()
+    report, searches = task.progress.next(), task.forward
 
     def select(fold: int | None) -> list[Result]:
-        return task.forward[fold].path(end, task.budget, report)
+        return searches[fold].path(end, task.budget, report if fold is None else None)
 
-    return family_by_size(label, task, select(None), task.forward[None].ridge, most, window, select)
+    results, *by_fold = task.searched([None, *task.searched_folds], select)
+    return family_by_size(label, task, results, searches[None].ridge, most, window, by_fold)
 
 
 def subset_family(task: FamilyTask, path: Family | None = None, label: str = "subset") -> Family | None:
@@ -388,12 +403,14 @@ def subset_family(task: FamilyTask, path: Family | None = None, label: str = "su
         report(size, end)
     if not best:
         return None
+    searches = task.forward
 
-    def select(fold: int) -> list[Result]:
-        return task.forward[fold].path(end, task.budget)
+    def select(fold: int | None) -> list[Result]:
+        return searches[fold].path(end, task.budget)
 
+    by_fold = task.searched(task.searched_folds, select)
     fits = [replace(one.fit, gap=one.fit.objective - one.bound) for one in best]
-    family = family_by_size(label, task, fits, search.ridge, most, window, select)
+    family = family_by_size(label, task, fits, search.ridge, most, window, by_fold)
     assert family is not None
     proven = [replace(one, subset=subset) for one, subset in zip(family.candidates, best, strict=True)]
     return replace(family, candidates=proven)
@@ -414,9 +431,9 @@ def family_by_size(
     ridge: float,
     most: int,
     window: int,
-    select: Callable[[int], list[Result]],
+    by_fold: Sequence[list[Result]],
 ) -> Family | None:
-    """One candidate for each of the ``results``; ``select`` gives the results without a fold.
+    """One candidate for each of the ``results``; ``by_fold`` has the results without each fold.
 
     If these have fewer sizes, the largest set is repeated; if there are none, all weights are 0.
     """
@@ -424,9 +441,8 @@ def family_by_size(
         return None
     fold_coefs: Iterable[FloatArray | None] = [None] * len(results)
     if task.folds is not None:
-        versions = np.zeros((len(results), len(task.folds.splits[0]), len(results[0].w)))
-        for k, fold in enumerate(task.folds.splits[0]):
-            selected = select(fold)
+        versions = np.zeros((len(results), len(by_fold), len(results[0].w)))
+        for k, selected in enumerate(by_fold):
             for size in range(len(results) if selected else 0):
                 versions[size, k] = selected[min(size, len(selected) - 1)].w
         fold_coefs = versions

@@ -312,4 +312,5 @@ def extended_family(task: FamilyTask, previous: Previous) -> Family | None:
         return searches[fold].path(most, budget)
 
     label, ridge = "forward from the previous features", searches[None].ridge
-    return family_by_size(label, task, select(None), ridge, most, 1, select)
+    results, *by_fold = task.searched([None, *task.searched_folds], select)
+    return family_by_size(label, task, results, ridge, most, 1, by_fold)

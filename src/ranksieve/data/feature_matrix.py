@@ -39,7 +39,7 @@ from ranksieve.kernels.linear import (
     stored_column_sums,
     stored_products,
 )
-from ranksieve.kernels.steps import add_levels, put_steps, step_sums, varying_slots
+from ranksieve.kernels.steps import add_levels, put_steps, step_sums
 
 MAX_OFFSET = 32.0  # × spread of a feature: a larger offset costs digits of its differences
 MAX_CONSTANT = 2.0**20  # × smallest spread: rounding errors of a larger constant could look like a feature
@@ -532,13 +532,22 @@ class StepFeatures(FeatureMatrix):
 
 def step_features(X: StepMatrix, queries: Queries) -> StepFeatures:
     """Step columns for an objective; a column varies if it is not constant within every query."""
-    varies = np.zeros((len(X.codes), MISSING + 1), dtype=bool)
-    map_shares(
-        lambda a, b: varying_slots(X.codes[a:b], queries.order, queries.offsets, varies[a:b]),
-        np.arange(len(X.codes) + 1),
-    )
+    varies = np.array([_varying_slots(codes[queries.order], queries.offsets) for codes in X.codes])
     of_columns = varies[X.columns.feature, X.columns.slot]
     return StepFeatures(X, queries, NO_CENTRED, of_columns, np.ones(len(X.columns)))
+
+
+def _varying_slots(codes: AnyArray, offsets: IntArray) -> AnyArray:
+    """For each slot of a feature, whether it is not constant within every query."""
+    starts, is_missing = offsets[:-1][np.diff(offsets) > 0], codes == MISSING
+    codes = np.where(is_missing, 0, codes)  # no threshold is below a missing value
+    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
+    ends = np.bincount(low + 1, minlength=MISSING + 1) - np.bincount(high + 1, minlength=MISSING + 1)
+    varies = np.cumsum(ends) > 0  # the slots low + 1, …, high of a query vary
+    varies[MISSING] = np.any(
+        np.logical_or.reduceat(is_missing, starts) & ~np.logical_and.reduceat(is_missing, starts)
+    )
+    return varies
 
 
 PIECE_ROWS = 20_000  # read at a time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import add
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ranksieve._parallel import map_ahead, threads_to_start
 from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import atomic_write, destination
 from ranksieve.data.dataset import Dataset, TextColumn
@@ -23,6 +25,7 @@ from ranksieve.data.queries import group_queries, ids_from_text
 from ranksieve.errors import DataError, ParameterError, short_repr
 from ranksieve.io.text_files import (
     STANDARD_INPUT,
+    Chunk,
     content_lines,
     maybe_gzip,
     profile_of_files,
@@ -218,6 +221,10 @@ def writing_names(dataset: Dataset, path: PathLike) -> Iterator[None]:
 # --- Parsing -----------------------------------------------------------------------------------------------
 
 CHUNK_BYTES = 1 << 18  # small enough for the cache: allocating new memory takes as long as parsing
+MAX_AHEAD = 3  # chunks; parsing takes two thirds of the time, so more threads would wait
+PLAIN_BYTES = 1_250_000  # a smaller text is parsed without compiled code, which takes seconds to compile
+NUMBER = rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+PLAIN_LINE = re.compile(rb"(%b) qid:([^\s#]+)((?: \d{1,8}:%b)+)\n" % (NUMBER, NUMBER))
 
 
 class DocumentChunk(NamedTuple):
@@ -262,18 +269,22 @@ def letor_documents(
     dtype: np.dtype[Any],
     refuse_missing: bool,
     chunk_bytes: int,
+    n_ahead: int = 0,
 ) -> Iterator[DocumentChunk]:
-    """The documents of some files, chunk by chunk; the first invalid line raises an error."""
-    arrays, names, bytes_read = _allocate_rows(0), dict[bytes, str](), 0
+    """The documents of some files, chunk by chunk; the first invalid line raises an error.
+
+    Threads parse the next ``n_ahead`` chunks meanwhile.
+    """
+    names, bytes_read = dict[bytes, str](), 0
     for path in paths:
         source, line = source_name(path), 0
-        for chunk in text_chunks(path, chunk_bytes):
+        for chunk, arrays, parsed in _parsed_chunks(path, chunk_bytes, n_features or LARGEST_INDEX, n_ahead):
             bytes_read += chunk.end - chunk.begin
-            if len(arrays.comments) < len(chunk.buffer):
-                arrays = _allocate_rows(len(chunk.buffer))
-            text = np.frombuffer(chunk.buffer, dtype=np.uint8)
-            parsed = parse_lines(text, chunk.begin, chunk.end, line, n_features or LARGEST_INDEX, arrays)
-            line = int(parsed.lines)
+            arrays.lines[: parsed.rows + 1] += line
+            line += int(parsed.lines)
+            parsed = parsed._replace(
+                lines=line, missing_line=parsed.missing_line and parsed.missing_line + line - parsed.lines
+            )
             faults = _parse_skipped(chunk.buffer, parsed, arrays)
             if not parsed.ordered:
                 faults += _sort_rows(parsed, arrays)
@@ -299,6 +310,51 @@ def letor_documents(
                 )  # fmt: skip
 
 
+ParsedChunk: TypeAlias = tuple[Chunk, ParsedRows, ParseResult]
+
+
+def _parsed_chunks(path: PathLike, chunk_bytes: int, largest: int, n_ahead: int) -> Iterator[ParsedChunk]:
+    """The chunks of a file, each with its lines numbered from 1; the next one may reuse the arrays.
+
+    Threads parse ``n_ahead`` chunks, each in its own arrays, while this one reads the file and yields.
+    """
+    is_small = _is_small(path)
+    if is_small or not n_ahead:
+        arrays, n_bytes = _allocate_rows(0), 0
+        for chunk in text_chunks(path, chunk_bytes):
+            if len(arrays.comments) < len(chunk.buffer):
+                arrays = _allocate_rows(len(chunk.buffer))
+            n_bytes += chunk.end - chunk.begin  # of gzip data, more than of the file
+            yield _parse(chunk, arrays, largest, is_small and n_bytes <= PLAIN_BYTES)
+        return
+    free = deque([(bytearray(), _allocate_rows(0))] * (n_ahead + 1))
+
+    def copies() -> Iterator[tuple[Chunk, ParsedRows]]:
+        for chunk in text_chunks(path, chunk_bytes):
+            buffer, arrays = free.popleft()
+            if len(buffer) < len(chunk.buffer):
+                buffer, arrays = bytearray(len(chunk.buffer)), _allocate_rows(len(chunk.buffer))
+            buffer[: chunk.end] = memoryview(chunk.buffer)[: chunk.end]
+            yield Chunk(buffer, chunk.begin, chunk.end), arrays
+
+    for parsed in map_ahead(lambda copy: _parse(*copy, largest, False), copies(), n_ahead):
+        yield parsed
+        free.append((parsed[0].buffer, parsed[1]))
+
+
+def _is_small(path: PathLike) -> bool:
+    """Whether a file, if it is one, is at most as long as a text that is parsed without compiled code."""
+    return os.path.isfile(path) and os.path.getsize(path) <= PLAIN_BYTES
+
+
+def _parse(chunk: Chunk, arrays: ParsedRows, largest: int, plainly: bool) -> ParsedChunk:
+    parsed = _parse_plain(chunk, largest, arrays) if plainly else None
+    if parsed is None:
+        text = np.frombuffer(chunk.buffer, dtype=np.uint8)
+        parsed = parse_lines(text, chunk.begin, chunk.end, largest, arrays)
+    return chunk, arrays, parsed
+
+
 def _allocate_rows(size: int) -> ParsedRows:
     """Arrays for any text of ``size`` bytes: a line has at least 8 bytes and a feature 4."""
     rows, entries = size // 8 + 2, size // 4 + 1
@@ -307,6 +363,34 @@ def _allocate_rows(size: int) -> ParsedRows:
     lengths |= dict.fromkeys(("repair_entries", "repair_begins"), entries + rows)
     types = {"labels": np.float64, "values": np.float64, "features": np.int32, "comments": np.uint8}
     return ParsedRows(**{name: np.empty(n, dtype=types.get(name, np.int64)) for name, n in lengths.items()})
+
+
+def _parse_plain(chunk: Chunk, largest: int, out: ParsedRows) -> ParseResult | None:
+    """The result of ``parse_lines``; None if a line is not plainly ``2 qid:10 1:0.5 …`` or has a fault."""
+    end, rows, n_runs, query, labels, entries, lengths = chunk.begin, 0, 0, None, [], bytearray(), [0]
+    while end < chunk.end:
+        match = PLAIN_LINE.match(chunk.buffer, end, chunk.end)
+        if match is None:
+            return None
+        label, row_query, row_entries = match.groups()
+        if row_query != query:
+            out.run_rows[n_runs], (out.run_begins[n_runs], out.run_ends[n_runs]) = rows, match.span(2)
+            query, n_runs = row_query, n_runs + 1
+        labels.append(float(label))
+        entries += row_entries
+        lengths.append(row_entries.count(b":"))
+        end, rows = match.end(), rows + 1
+    numbers = np.array([*map(float, entries.replace(b":", b" ").split())])
+    features, values, starts = numbers[0::2], numbers[1::2], np.cumsum(lengths)
+    if not np.isfinite([*labels, *values]).all() or features.min() < 1 or features.max() > largest:
+        return None
+    out.labels[:rows], out.lines[:rows] = labels, np.arange(1, rows + 1)
+    out.starts[: rows + 1] = starts
+    out.features[: len(values)], out.values[: len(values)] = features - 1, values
+    out.comment_ends[:rows] = out.id_begins[:rows] = out.id_ends[:rows] = 0
+    descends = np.flatnonzero(np.diff(features) <= 0) + 1
+    ordered, width = bool(np.isin(descends, starts).all()), int(features.max())
+    return ParseResult(rows, len(values), n_runs, 0, rows, width, ordered, 0, 0, GOOD, end)
 
 
 def _parse_skipped(buffer: bytearray, parsed: ParseResult, out: ParsedRows) -> list[Fault]:
@@ -536,7 +620,8 @@ def read_letor(
     matrix = SparseRows(kind, n_features) if sparse else DenseRows(kind, n_features)
     labels, first_rows, comments = GrowingArray(np.float64), GrowingArray(np.int64), Comments()
     queries, has_missing = list[str](), False
-    for chunk in letor_documents(paths, n_features, kind, missing == "error", _chunk_bytes):
+    n_ahead = min(threads_to_start(), MAX_AHEAD) if threads_to_start() > 1 else 0
+    for chunk in letor_documents(paths, n_features, kind, missing == "error", _chunk_bytes, n_ahead):
         queries += chunk.queries
         first_rows.append(chunk.first_rows + len(labels))
         labels.append(chunk.labels)

@@ -333,8 +333,8 @@ def _comment(text, i, comment, row, out):
 
 
 @kernel
-def parse_lines(text, i, end, line, largest, out):
-    """Parse text[i:end], complete lines after line number ``line``, into ``out``; stop at a fault.
+def parse_lines(text, i, end, largest, out):
+    """Parse text[i:end], complete lines numbered from 1, into ``out``; stop at a fault.
 
     Row r has the entries ``starts[r]:starts[r + 1]`` of ``features`` (from 0) and ``values``. A run is
     consecutive rows of one query, whose id is text[run_begins:run_ends]. A repair is the entry, or −1 − row
@@ -342,7 +342,7 @@ def parse_lines(text, i, end, line, largest, out):
     """
     zero = np.int64(0)  # a literal 0 would compile the functions it is passed to twice
     rows = entries = runs = repairs = width = comment = missing_line = missing_feature = zero
-    query = query_end = zero
+    line = query = query_end = zero
     ordered = True
     fault = GOOD
     while i < end:

@@ -61,13 +61,12 @@ def precedes(a, i, b, j):
 
 
 @helper
-def _insertion_sort(key, item):
-    """Sort by insertion; return False if that takes too many moves."""
-    moves_left = MAX_MOVES_PER_ITEM * len(key)
-    for i in range(1, len(key)):
+def _insertion_sort(key, item, start, stop, moves_left):
+    """Sort start..stop by insertion; return False if that takes too many moves."""
+    for i in range(start + 1, stop):
         k, it = key[i], item[i]
         j = i
-        while j > 0 and precedes(k, it, key[j - 1], item[j - 1]):
+        while j > start and precedes(k, it, key[j - 1], item[j - 1]):
             key[j], item[j] = key[j - 1], item[j - 1]
             j -= 1
         key[j], item[j] = k, it
@@ -81,16 +80,12 @@ def _insertion_sort(key, item):
 def sort_by_key(key, item, key_buffer, item_buffer):
     """Sort ``key`` and ``item`` together by key, then item; linear time if nearly sorted."""
     n = len(key)
-    if _insertion_sort(key, item):
+    start = np.int64(0)  # a literal would compile the function twice
+    if _insertion_sort(key, item, start, n, MAX_MOVES_PER_ITEM * n):
         return
-    for start in range(0, n, RUN_LENGTH):
-        for i in range(start + 1, min(start + RUN_LENGTH, n)):
-            k, it = key[i], item[i]
-            j = i
-            while j > start and precedes(k, it, key[j - 1], item[j - 1]):
-                key[j], item[j] = key[j - 1], item[j - 1]
-                j -= 1
-            key[j], item[j] = k, it
+    while start < n:
+        _insertion_sort(key, item, start, min(start + RUN_LENGTH, n), RUN_LENGTH**2)
+        start += RUN_LENGTH
     width = RUN_LENGTH
     while width < n:
         for start in range(0, n - width, 2 * width):
@@ -126,7 +121,8 @@ def longest_run(offsets, first, last):
     """Length of the longest of the runs first..last, where run q is offsets[q]..offsets[q + 1]."""
     most = 0
     for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
+        length = offsets[q + 1] - offsets[q]
+        most = length if length > most else most
     return most
 
 

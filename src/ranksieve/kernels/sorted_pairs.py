@@ -139,28 +139,16 @@ def _weight_of_pairs(document_weight, i, partners):
 
 
 @helper
-def _longest_list(lists, first, last):
-    return longest_run(lists.begin, lists.first[first], lists.first[last])
-
-
-@helper
-def _sort_buffers(n, better):
-    return SortBuffers(np.empty(n), np.empty(n), np.empty(n, dtype=better.dtype))
-
-
-@helper
-def _sort_list(k, q, documents, t, lists, better, buffers):
-    """Sort the first list of a query by its scores ``t``; filter other lists from the sorted first one."""
-    lo, level = documents.offsets[q], documents.level
-    first = lists.first[q]
-    begin, end = lists.begin[first], lists.begin[first + 1]
+def _sort_list(k, first, list_begin, level, t, lo, better, buffers):
+    """Sort the first list of a query by its scores ``t``; filter list k from the sorted first one."""
+    begin, end = list_begin[first], list_begin[first + 1]
     if k == first:
         key, key_buffer, item_buffer = buffers
         for p in range(begin, end):
             key[p - begin] = t[better[p] - lo]
         sort_by_key(key[: end - begin], better[begin:end], key_buffer, item_buffer)
         return
-    at = lists.begin[k]
+    at = list_begin[k]
     for p in range(begin, end):
         if level[better[p]] > k - first:
             better[at] = better[p]
@@ -177,36 +165,44 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
 
     On entry ``better`` and ``active_better`` belong to any other scores; those of similar scores are fastest.
     """
-    offsets, document_weight = documents.offsets, documents.document_weight
+    offsets, level, query_weight, document_weight = documents
+    list_first, list_begin, worse_begin, worse = lists
     better, active_better, active_pairs, gradient = arrays
-    most = _longest_list(lists, first, last)
-    buffers = _sort_buffers(most, better)
+    most = longest_run(list_begin, list_first[first], list_first[last])
+    buffers = SortBuffers(np.empty(most), np.empty(most), np.empty(most, dtype=better.dtype))
     keys, prefix_sums = np.empty(most + 2), np.empty(most + 2)
     count, total = np.empty(most + 2), np.empty(most + 2)
     weight_sums = np.empty(0 if document_weight is None else most + 2)
     t = np.empty(longest_run(offsets, first, last))
     for q in range(first, last):
         lo, hi, slack = offsets[q], offsets[q + 1], 0.0
+        first_list, last_list = list_first[q], list_first[q + 1]
         centre(s[lo:hi], t)
-        if hi - lo == 2 and lists.first[q + 1] - lists.first[q] == 1:
-            slack = _single_pair(documents, lists, t, q, arrays)
-            _finish_query(documents, q, slack, t, active_pairs, gradient, sums)
-            continue
         for i in range(lo, hi):
             active_pairs[i], gradient[i] = 0, 0.0
-        for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, documents, t, lists, better, buffers)
-            begin, n, sum_ = lists.begin[k], lists.begin[k + 1] - lists.begin[k], 0.0
+        if hi - lo == 2 and last_list - first_list == 1:
+            i, j = better[list_begin[first_list]], worse[worse_begin[first_list]]
+            t_i, t_j, active_better[j] = t[i - lo], t[j - lo], 0
+            if _is_active(t_i, t_j):  # the same bits as below
+                w_i, w_j = weight_of(document_weight, i), weight_of(document_weight, j)
+                active_better[j], active_pairs[i], active_pairs[j] = 1, w_i * w_j, w_j * w_i
+                gradient[j] = w_j * (w_i * (1.0 + t_j) - w_i * t_i)
+                gradient[i] = -w_i * (w_j * (1.0 - t_i) + w_j * t_j)
+                slack = gradient[j]
+            last_list = first_list
+        for k in range(first_list, last_list):
+            _sort_list(k, first_list, list_begin, level, t, lo, better, buffers)
+            begin, n, sum_ = list_begin[k], list_begin[k + 1] - list_begin[k], 0.0
             for a in range(n):
                 i = better[begin + a]
                 prefix_sums[a], count[a], total[a] = sum_, 0.0, 0.0
                 keys[a + 1] = t[i - lo]
                 sum_ += weight_of(document_weight, i) * keys[a + 1]
             prefix_sums[n], count[n], total[n], keys[n + 1] = sum_, 0.0, 0.0, np.inf
-            _sum_weights(document_weight, better[begin : begin + n], weight_sums)
-            moves_left = MAX_MOVES_PER_DOCUMENT * (lists.worse_begin[k + 1] - lists.worse_begin[k])
-            for p in range(lists.worse_begin[k], lists.worse_begin[k + 1]):
-                j = lists.worse[p]
+            _sum_weights(document_weight, better, begin, n, weight_sums)
+            moves_left = MAX_MOVES_PER_DOCUMENT * (worse_begin[k + 1] - worse_begin[k])
+            for p in range(worse_begin[k], worse_begin[k + 1]):
+                j = worse[p]
                 t_j = t[j - lo]
                 m = _count_active(keys, n, t_j, active_better[j], moves_left)
                 moves_left -= abs(m - active_better[j])
@@ -224,48 +220,24 @@ def squared_hinge(documents, lists, s, first, last, arrays, sums):
                 i = better[begin + a]
                 active_pairs[i] += _weight_of_pairs(document_weight, i, m)
                 gradient[i] -= weight_of(document_weight, i) * (m * (1.0 - t[i - lo]) + sum_)
-        _finish_query(documents, q, slack, t, active_pairs, gradient, sums)
+        product, terms, squares = 0.0, 0.0, 0.0
+        for i in range(lo, hi):
+            product += t[i - lo] * gradient[i]
+            gradient[i] *= 2.0 * query_weight[q]
+            size = 1.0 + abs(t[i - lo])
+            terms += active_pairs[i] * size
+            squares += active_pairs[i] * size * size
+        sums[q, 0], sums[q, 1] = query_weight[q] * slack, query_weight[q] * (slack + product)
+        sums[q, 2], sums[q, 3] = query_weight[q] * terms, query_weight[q] * squares
 
 
 @helper
-def _finish_query(documents, q, slack, t, active_pairs, gradient, sums):
-    """Fill the sums of a query; turn its half, unweighted gradient into the gradient."""
-    lo, query_weight = documents.offsets[q], documents.query_weight[q]
-    product, terms, squares = 0.0, 0.0, 0.0
-    for i in range(lo, documents.offsets[q + 1]):
-        product += t[i - lo] * gradient[i]
-        gradient[i] *= 2.0 * query_weight
-        size = 1.0 + abs(t[i - lo])
-        terms += active_pairs[i] * size
-        squares += active_pairs[i] * size * size
-    sums[q, 0], sums[q, 1] = query_weight * slack, query_weight * (slack + product)
-    sums[q, 2], sums[q, 3] = query_weight * terms, query_weight * squares
-
-
-@helper
-def _single_pair(documents, lists, t, q, arrays):
-    """Slack of a query with a single pair; fills ``arrays`` with the same bits as :func:`squared_hinge`."""
-    lo, k, document_weight = documents.offsets[q], lists.first[q], documents.document_weight
-    better, active_better, active_pairs, gradient = arrays
-    i, j = better[lists.begin[k]], lists.worse[lists.worse_begin[k]]
-    t_i, t_j = t[i - lo], t[j - lo]
-    active_better[j] = 1 if _is_active(t_i, t_j) else 0
-    active_pairs[i], active_pairs[j], gradient[i], gradient[j] = 0, 0, 0.0, 0.0
-    if active_better[j]:
-        w_i, w_j = weight_of(document_weight, i), weight_of(document_weight, j)
-        active_pairs[i], active_pairs[j] = w_i * w_j, w_j * w_i
-        gradient[j] = w_j * (w_i * (1.0 + t_j) - w_i * t_i)
-        gradient[i] = -w_i * (w_j * (1.0 - t_i) + w_j * t_j)
-    return gradient[j]
-
-
-@helper
-def _sum_weights(document_weight, documents, weight_sums):
-    """Fill ``weight_sums`` with the total weight of the first 0, 1, … documents."""
+def _sum_weights(document_weight, better, begin, n, weight_sums):
+    """Fill ``weight_sums`` with the total weight of the first 0, 1, … n documents of a list."""
     if document_weight is not None:
         weight_sums[0] = 0.0
-        for a in range(len(documents)):
-            weight_sums[a + 1] = weight_sums[a] + document_weight[documents[a]]
+        for a in range(n):
+            weight_sums[a + 1] = weight_sums[a] + document_weight[better[begin + a]]
 
 
 @kernel
@@ -276,11 +248,13 @@ def squared_hinge_along(documents, lists, s, d, step, first, last, sorted_lists,
     the active better partners i of j come from the sums of t, d, td and d² over these i; t and d are centred
     within each query to avoid cancellation.
     """
-    offsets, query_weight = documents.offsets, documents.query_weight
-    document_weight = documents.document_weight
+    offsets, level, query_weight, document_weight = documents
     better, active_better = sorted_lists
-    most, n_documents = _longest_list(lists, first, last), longest_run(offsets, first, last)
-    buffers = _sort_buffers(most, better)
+    most, n_documents = (
+        longest_run(lists.begin, lists.first[first], lists.first[last]),
+        longest_run(offsets, first, last),
+    )
+    buffers = SortBuffers(np.empty(most), np.empty(most), np.empty(most, dtype=better.dtype))
     keys, prefix_sums = np.empty(most + 2), np.zeros((most + 2, 4))
     weight_sums = np.empty(0 if document_weight is None else most + 2)
     t, direction = np.empty(n_documents), np.empty(n_documents)
@@ -292,7 +266,7 @@ def squared_hinge_along(documents, lists, s, d, step, first, last, sorted_lists,
             t[i] += step * direction[i]
         slope, curvature = 0.0, 0.0
         for k in range(lists.first[q], lists.first[q + 1]):
-            _sort_list(k, q, documents, t, lists, better, buffers)
+            _sort_list(k, lists.first[q], lists.begin, level, t, lo, better, buffers)
             begin, n = lists.begin[k], lists.begin[k + 1] - lists.begin[k]
             keys[n + 1] = np.inf
             sum_t, sum_d, sum_td, sum_dd = 0.0, 0.0, 0.0, 0.0
@@ -305,7 +279,7 @@ def squared_hinge_along(documents, lists, s, d, step, first, last, sorted_lists,
                 sum_td, sum_dd = sum_td + weighted_t * d_i, sum_dd + weighted_d * d_i
                 prefix_sums[a + 1, 0], prefix_sums[a + 1, 1] = sum_t, sum_d
                 prefix_sums[a + 1, 2], prefix_sums[a + 1, 3] = sum_td, sum_dd
-            _sum_weights(document_weight, better[begin : begin + n], weight_sums)
+            _sum_weights(document_weight, better, begin, n, weight_sums)
             moves_left = MAX_MOVES_PER_DOCUMENT * (lists.worse_begin[k + 1] - lists.worse_begin[k])
             for p in range(lists.worse_begin[k], lists.worse_begin[k + 1]):
                 j = lists.worse[p]
@@ -334,43 +308,53 @@ def hessian_parts(documents, lists, arrays, first, last, values, columns, parts)
     weight). V are the ``columns`` of ``values``, which holds only the documents of these queries.
     """
     offsets, level, query_weight, document_weight = documents
+    list_first, list_begin, _, _ = lists
     better, active_better, active_pairs, _ = arrays
     scaled, better_rows, sums = parts
     base, n_columns, most = offsets[first], len(columns), 0
-    for q in range(first, last):
-        most = max(most, _n_ends(lists, q))
+    for q in range(first, last):  # one more than the length of each list: its ends
+        a, b = list_first[q], list_first[q + 1]
+        n_ends = list_begin[b] - list_begin[a] + b - a
+        most = n_ends if n_ends > most else most
     ends, row, sum_ = np.empty((most, n_columns)), np.empty(n_columns), np.empty(n_columns)
     row_of, n_scaled, n_better = np.empty(offsets[last] - base, dtype=np.int64), 0, 0
     for q in range(first, last):
-        first_list, n_lists = lists.first[q], lists.first[q + 1] - lists.first[q]
-        for a in range(_n_ends(lists, q)):
-            clear(ends[a])
+        first_list, n_lists = list_first[q], list_first[q + 1] - list_first[q]
+        for a in range(list_begin[first_list + n_lists] - list_begin[first_list] + n_lists):
+            for c in range(n_columns):
+                ends[a, c] = 0.0
         for i in range(offsets[q], offsets[q + 1]):
             degree = query_weight[q] * active_pairs[i]
             if degree > 0.0:
+                factor, at = np.sqrt(2.0 * degree), level[i]
                 for c in range(n_columns):
                     row[c] = values[i - base, columns[c]]
-                _put(scaled[n_scaled], np.sqrt(2.0 * degree), row)
+                    scaled[n_scaled, c] = factor * row[c]
                 n_scaled += 1
-                if level[i] > 0:
-                    _put(better_rows[n_better], 1.0, row)
-                    clear(sums[n_better])
+                if at > 0:
+                    for c in range(n_columns):
+                        better_rows[n_better, c], sums[n_better, c] = row[c], 0.0
                     row_of[i - base] = n_better
                     n_better += 1
-                if level[i] < n_lists and active_better[i] > 0:
-                    add(
-                        ends[_first_end(lists, first_list, level[i]) + active_better[i]],
-                        weight_of(document_weight, i),
-                        row,
-                    )
+                if at < n_lists and active_better[i] > 0:
+                    weight = weight_of(document_weight, i)
+                    end = list_begin[first_list + at] - list_begin[first_list] + at + active_better[i]
+                    for c in range(n_columns):
+                        ends[end, c] += weight * row[c]
         for depth in range(n_lists):
-            begin, first_end = lists.begin[first_list + depth], _first_end(lists, first_list, depth)
-            clear(sum_)
-            for a in range(lists.begin[first_list + depth + 1] - begin - 1, -1, -1):
-                i = better[begin + a]
-                add(sum_, 1.0, ends[first_end + a + 1])
+            begin = list_begin[first_list + depth]
+            end = list_begin[first_list + depth + 1] - list_begin[first_list] + depth
+            for c in range(n_columns):
+                sum_[c] = 0.0
+            for p in range(list_begin[first_list + depth + 1] - 1, begin - 1, -1):
+                i = better[p]
+                for c in range(n_columns):
+                    sum_[c] += ends[end, c]
+                end -= 1
                 if query_weight[q] * active_pairs[i] > 0.0:
-                    add(sums[row_of[i - base]], -2.0 * query_weight[q] * weight_of(document_weight, i), sum_)
+                    factor, at = -2.0 * query_weight[q] * weight_of(document_weight, i), row_of[i - base]
+                    for c in range(n_columns):
+                        sums[at, c] += factor * sum_[c]
     return n_scaled, n_better
 
 
@@ -474,25 +458,6 @@ def _scatter(total, factor, source, columns):
         total[columns[c]] += factor * source[c]
 
 
-@helper
-def _n_ends(lists, q):
-    """Total length of the lists of a query, plus one per list."""
-    a, b = lists.first[q], lists.first[q + 1]
-    return lists.begin[b] - lists.begin[a] + b - a
-
-
-@helper
-def _first_end(lists, first_list, depth):
-    """Index of the first end of the list for level ``depth`` within its query."""
-    return lists.begin[first_list + depth] - lists.begin[first_list] + depth
-
-
-@helper
-def _put(target, factor, source):
-    for c in range(len(target)):
-        target[c] = factor * source[c]
-
-
 @kernel
 def hessian_product(documents, lists, arrays, first, last, v, product):
     """Fill ``product`` with Sv = 2ω(active_pairs·v − Σ v over all active partners), S the Hessian in scores.
@@ -501,7 +466,7 @@ def hessian_product(documents, lists, arrays, first, last, v, product):
     """
     offsets, _, query_weight, document_weight = documents
     better, active_better, active_pairs, _ = arrays
-    base, most = offsets[first], _longest_list(lists, first, last)
+    base, most = offsets[first], longest_run(lists.begin, lists.first[first], lists.first[last])
     prefix_sums, ends = np.empty(most + 1), np.empty(most + 1)
     for q in range(first, last):
         for i in range(offsets[q], offsets[q + 1]):

@@ -4,8 +4,6 @@
 1[code ≥ b] of present values, slot ``MISSING`` the column 1[x is missing].
 """
 
-import numpy as np
-
 from ranksieve.kernels.compiling import kernel
 
 MAX_THRESHOLDS = 63
@@ -47,29 +45,3 @@ def put_steps(codes, features, slots, rows, block):
         for i in range(len(rows)):
             code = row_codes[rows[i]]
             block[i, c] = 1 if slot <= code <= most else 0
-
-
-@kernel
-def varying_slots(codes, order, offsets, varies):
-    """varies[j, b]: whether slot b of feature j is not constant within every query."""
-    changes = np.empty(MISSING + 1, dtype=np.int64)
-    for j in range(len(codes)):
-        changes[:] = 0
-        for q in range(len(offsets) - 1):
-            low, high, n_missing, size = MISSING, 0, 0, offsets[q + 1] - offsets[q]
-            for k in range(offsets[q], offsets[q + 1]):
-                code = codes[j, order[k]]
-                if code == MISSING:
-                    n_missing += 1
-                    low = 0
-                else:
-                    low, high = min(low, code), max(high, code)
-            if low < high:
-                changes[low + 1] += 1
-                changes[high + 1] -= 1
-            if 0 < n_missing < size:
-                varies[j, MISSING] = True
-        count = 0
-        for b in range(1, MISSING):
-            count += changes[b]
-            varies[j, b] = count > 0
