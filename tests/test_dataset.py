@@ -1,8 +1,6 @@
 """Dataset: accepted and rejected input, selection of rows and columns."""
 
 import datetime
-import pickle
-from threading import get_ident
 
 import numpy as np
 import pandas as pd
@@ -11,10 +9,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from ranksieve import RankSVM, SparseRanker, _parallel
-from ranksieve.data import dataset as module
 from ranksieve.data.dataset import Dataset, TextColumn
-from ranksieve.synthetic import make_ranking
 from tests.refusals import refused_data, refused_parameter
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -228,19 +223,3 @@ def test_document_weights_are_checked(weight, refusal, word):
     with refusal as info:
         Dataset(np.ones((4, 2)), [1, 0, 1, 0], [1, 1, 2, 2], document_weight=weight)
     assert word in info.value.reason
-
-
-def test_fingerprints_computed_during_the_fit_are_those_of_the_data(monkeypatch):
-    train, valid = (make_ranking(6, 4, 2, random_state=seed) for seed in (0, 1))
-    threads, compute = [], module._fingerprint
-    monkeypatch.setattr(module, "MIN_BACKGROUND_BYTES", 0)
-    monkeypatch.setattr(module, "_fingerprint", lambda data: (threads.append(get_ident()), compute(data))[1])
-    for n_threads in (1, 2):
-        with _parallel.use_threads(n_threads):
-            ranker = RankSVM().fit(train)
-        assert (threads.pop() == get_ident()) == (n_threads == 1)
-        assert dict(ranker.to_model().data) == {"train": compute(train)}
-        assert pickle.loads(pickle.dumps(ranker)).to_model().data == ranker.to_model().data
-    with _parallel.use_threads(2):
-        ranker = SparseRanker(max_features=2, families=["l1"]).fit(train, valid=valid)
-    assert ranker.to_model().data["valid"] == compute(valid)

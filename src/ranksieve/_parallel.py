@@ -183,14 +183,6 @@ def map_shares(work: Callable[[int, int], None], cuts: IntArray) -> None:
     _in_threads([partial(work, a, b) for a, b in pairwise(cuts[blocks].tolist())])
 
 
-def in_background(work: Callable[[], T]) -> Callable[[], T]:
-    """Start ``work`` in another thread, if several may be used; return a function that returns its result."""
-    if _useful_threads(2 * MIN_BLOCKS_PER_THREAD) == 1:
-        result = work()
-        return lambda: result
-    return _pool().submit(work).result
-
-
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Limit BLAS to one thread, so that its threads do not compete with ours.

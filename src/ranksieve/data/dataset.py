@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from ranksieve._parallel import in_background
 from ranksieve._types import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from ranksieve.data.features import column_indices
 from ranksieve.data.inputs import (
@@ -29,10 +28,9 @@ from ranksieve.data.matrix import (
     is_streamed,
     pad_columns,
     stack,
-    stored_values,
     take_matrix_rows,
 )
-from ranksieve.data.parts import RemoteData, map_parts
+from ranksieve.data.parts import map_parts
 from ranksieve.data.queries import (
     Queries,
     as_id_array,
@@ -347,35 +345,6 @@ def fingerprint(data: Dataset) -> str:
     if len(digests) == 1:
         return digests[0]
     return hashlib.sha256("".join(digests).encode()).hexdigest()[:FINGERPRINT_DIGITS]
-
-
-MIN_BACKGROUND_BYTES = 2**24  # of features whose fingerprint is computed by another thread
-
-
-class Fingerprints(Mapping[str, str]):
-    """Fingerprints of data sets by role; those of large data in memory are computed while the fit runs."""
-
-    def __init__(self) -> None:
-        self._results: dict[str, Callable[[], str]] = {}
-
-    def add(self, role: str, data: Dataset) -> None:
-        in_memory = not (isinstance(data, RemoteData) or is_streamed(data.X))
-        if in_memory and stored_values(data.X).nbytes >= MIN_BACKGROUND_BYTES:
-            self._results[role] = in_background(lambda: fingerprint(data))
-        else:
-            self.add_digest(role, fingerprint(data))
-
-    def add_digest(self, role: str, digest: str) -> None:
-        self._results[role] = lambda: digest
-
-    def __getitem__(self, role: str) -> str:
-        return self._results[role]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
 
 
 def _fingerprint(data: Dataset) -> str:

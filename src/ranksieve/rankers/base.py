@@ -20,10 +20,10 @@ from ranksieve._types import AnyArray, FloatArray, IntArray, Matrix, PathLike
 from ranksieve._util.files import to_plain
 from ranksieve.data.dataset import (
     Dataset,
-    Fingerprints,
     QueryWeight,
     check_finite,
     drop_zero_weight,
+    fingerprint,
     fingerprint_of_weights,
     query_weights,
 )
@@ -241,12 +241,11 @@ class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
         check_device(self.device_)
         data, names, scaled = self._checked_data(X, y, qid, document_weight)
         weight = query_weights(query_weight, data)
-        fingerprints = Fingerprints()
-        fingerprints.add("train", data)
+        fingerprints = {"train": fingerprint(data)}
         if valid is not None:
-            fingerprints.add("valid", valid)
+            fingerprints["valid"] = fingerprint(valid)
         if weight is not None:
-            fingerprints.add_digest("query_weight", fingerprint_of_weights(weight))
+            fingerprints["query_weight"] = fingerprint_of_weights(weight)
         weightless = data.document_weight is not None and not data.document_weight.any()
         if weightless or (weight is not None and not weight.any()):
             raise DataError(None, None, NO_PAIRS)
@@ -282,7 +281,6 @@ class Ranker(Drawn, BaseEstimator):  # type: ignore[misc]
 
         Other attributes, such as scikit-learn's for ``set_output``, are kept.
         """
-        origin = replace(origin, fingerprints=dict(origin.fingerprints))  # waits for them
         for name in getattr(self, "_fitted", ()):
             delattr(self, name)
         attributes = {**origin.attributes, **fitted}
