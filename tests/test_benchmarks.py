@@ -96,7 +96,7 @@ def test_measures_are_well_formed(name):
 
 
 def test_what_the_extra_names_are_competitors():
-    packages = {one.package for one in COMPETITORS.values()}
+    packages = {one.package for one in COMPETITORS.values()} | {"ranx"}  # raced by benchmarks.hybrid
     assert {requirement.partition(">")[0] for requirement in peers.peers()} <= packages
 
 

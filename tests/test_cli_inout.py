@@ -171,7 +171,7 @@ def test_a_run_has_the_same_metrics_as_its_model(here, data):
     ("args", "message"),
     [
         (("evaluate", "r"), "specify either DATA, or --qrels FILE"),
-        (("evaluate", "r", "d.txt", "--qrels", "q"), "specify either DATA, or --qrels FILE"),
+        (("evaluate", "r", "d.txt", "--qrels", "q"), "d.txt:1: the score is "),  # read as a run
         (("evaluate", "--qrels", "q"), "Missing argument 'MODEL'"),
         (("evaluate", "r", "--qrels", "gone"), "gone: "),
     ],

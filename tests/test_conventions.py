@@ -16,6 +16,7 @@ from ranksieve.metrics import PROFILES, Evaluator, Profile, parse, profile_for
 from ranksieve.metrics.evaluate import short_lists
 from ranksieve.metrics.table import METRICS
 from ranksieve.rankers.measures import single_feature
+from ranksieve.report.page import ALONE
 from tests.conftest import random_dataset
 from tests.refusals import refused_data, refused_parameter
 
@@ -345,5 +346,5 @@ def test_single_features_are_evaluated_by_the_profile_of_the_page(root, tmp_path
         page, data = tmp_path / "page.html", rs.io.read_letor(root / folder / "train.txt")
         run("fit", root / folder / "train.txt", *QUICK, "-o", tmp_path / "m.json", "--report", page)
         text = page.read_text()
-        assert f"Metric of ranking the training data by the feature alone ({profile} profile)." in text
+        assert f"by the feature alone, {ALONE} ({profile} profile)." in text
         assert f"{single_feature(data, 'ndcg@10', None, profile).max():.4f}" in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import combinations, product
 
 import numpy as np
@@ -29,11 +28,9 @@ from ranksieve.baselines.filters import k_means, quality
 from ranksieve.baselines.rls import LeaveQueryOut, centred_rows
 from ranksieve.baselines.wrappers import START_SET, CoordinateAscent, WeightedSet, best_first, split_queries
 from ranksieve.data.dataset import Dataset
-from ranksieve.io import read_letor
 from ranksieve.metrics import evaluate
 from ranksieve.rankers import RankSVM
 from tests.conftest import random_dataset
-from tests.pages import ROOT
 from tests.refusals import refused_parameter
 from tests.tiers import examples
 
@@ -304,15 +301,6 @@ def test_one_feature_of_each_group(kind):
     best = [max(family, key=lambda j: importance[j]) for family in ([0, 1, 2], [3, 4], [5])]
     assert fitted.selected_.tolist() == sorted(best, key=lambda j: -importance[j])
     assert len(kind(n_clusters=5).fit(grouped).selected_) == 5
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_numbers_of_clusters_on_the_page(seed, letor_root):
-    page = (ROOT / "docs" / "methods" / "hierarchicalbem.md").read_text(encoding="utf-8")
-    spans = re.search(r"at (\d+) to (\d+) clusters on\s+OHSUMED and at (\d+) to (\d+) on MQ2008", page)
-    fewest, most, *_ = map(int, spans.groups())
-    train = read_letor(letor_root / "OHSUMED" / "Fold1" / "train.txt")
-    assert fewest <= len(HierarchicalBEM(random_state=seed).fit(train).selected_) <= most
 
 
 def test_clusters_use_kendalls_tau():

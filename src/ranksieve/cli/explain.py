@@ -12,7 +12,6 @@ import ranksieve as rs
 from ranksieve.cli import options as opt
 from ranksieve.cli.app import command
 from ranksieve.cli.output import print_all, print_text
-from ranksieve.data.describe import show_texts
 from ranksieve.errors import ParameterError, while_doing
 
 if TYPE_CHECKING:
@@ -95,6 +94,8 @@ def explain(*, model: opt.ModelFile, data: opt.Data, options: ExplainOptions) ->
     opt.check_files(files, report=options.report)
     documents, models = options.with_models(data, [model], options.joined(data, options.qrels))
     if options.text:
+        from ranksieve.data.describe import show_texts
+
         show_texts(documents, opt.comma_separated(",".join(options.text)))
     scorer: Any = models[model]
     if options.query and options.report is None:
