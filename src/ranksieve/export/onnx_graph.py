@@ -29,7 +29,6 @@ from ranksieve.export.base import (
 )
 from ranksieve.export.lucene import far_centres, near_zero, shift_note, tree_summands, warn_of_changed_pairs
 from ranksieve.export.trees import Node, Split, curve_trees, flattened
-from ranksieve.prepare.scaling import Normalisation
 
 if TYPE_CHECKING:
     from ranksieve.data.dataset import Dataset
@@ -85,6 +84,8 @@ def _centred(model: LinearModel, sample: Dataset | None) -> tuple[LinearModel, t
         return model, ()
     shift, centre = near_zero(model.predict(sample)), np.zeros(len(model.terms))
     centre[list(far)] = list(far.values())
+    from ranksieve.prepare.scaling import Normalisation
+
     scaling = Normalisation("z", tuple(model.names), tuple(centre), (1.0,) * len(centre))
     preparation = replace(model.preparation, normalisation=scaling)
     intercept = model.intercept + shift + float(centre @ model.weights)
