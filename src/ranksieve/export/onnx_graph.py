@@ -79,13 +79,13 @@ def _summand(numbers: AnyArray, x: AnyArray) -> AnyArray:
 
 def _centred(model: LinearModel, sample: Dataset | None) -> tuple[LinearModel, tuple[str, ...]]:
     """Centre features that are far from 0 in the sample, so that sums in float32 keep their digits."""
+    from ranksieve.prepare.scaling import Normalisation
+
     far = far_centres(model, sample)
     if sample is None or not far:
         return model, ()
     shift, centre = near_zero(model.predict(sample)), np.zeros(len(model.terms))
     centre[list(far)] = list(far.values())
-    from ranksieve.prepare.scaling import Normalisation
-
     scaling = Normalisation("z", tuple(model.names), tuple(centre), (1.0,) * len(centre))
     preparation = replace(model.preparation, normalisation=scaling)
     intercept = model.intercept + shift + float(centre @ model.weights)
