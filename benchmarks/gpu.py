@@ -241,7 +241,7 @@ def table(results: dict[str, Any]) -> str:
     lines = [
         "| data | pairs | value and gradient | ÷ reading X twice | path, 50 points to 10⁻⁴ | first path | "
         "memory | float64 gap |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, row in results["sizes"].items():
         gap = row.get("recomputed", {}).get("largest")
@@ -253,7 +253,7 @@ def table(results: dict[str, Any]) -> str:
     lines += [
         "",
         "| data in memory | documents | GPU, with transfer | CPU |",
-        "| --- | --- | --- | --- |",
+        "|---|---|---|---|",
     ]
     rows = [*results.get("letor", {}).items(), *(("synthetic", row) for row in results["crossover"].values())]
     for name, row in rows:

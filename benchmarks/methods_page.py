@@ -78,8 +78,9 @@ def method_page(page: str, text: str) -> str:
 def facts(names: Sequence[str], page_of: Callable[[str], str] | None = None) -> str:
     """One row per method; with ``page_of``, fewer facts and a link to its page."""
     rows = [_row(name, page_of(name) if page_of else "") for name in names]
-    lines = [COLUMNS, ["---"] * len(COLUMNS), *rows]
-    return "".join(f"| {' | '.join(cells[:4] if page_of else cells)} |\n" for cells in lines)
+    n_columns = 4 if page_of else len(COLUMNS)
+    head, *lines = [f"| {' | '.join(cells[:n_columns])} |\n" for cells in (COLUMNS, *rows)]
+    return "".join([head, "|---" * n_columns + "|\n", *lines])
 
 
 def _row(name: str, page: str) -> Sequence[str]:

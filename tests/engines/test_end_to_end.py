@@ -1,6 +1,6 @@
 """From an index to the engine's order: index, log features, fit, export, rerank, and compare query by query.
 
-The commands and their output become docs/engines.md.
+The session with Solr becomes part of docs/engines.md.
 """
 
 from __future__ import annotations
@@ -179,7 +179,6 @@ def test_opensearch(tmp_path, monkeypatch):
         settings = {"settings": {"number_of_shards": 1, "number_of_replicas": 0}}
         server.call("PUT", "/shop", settings)
         assert not server.call("POST", "/shop/_bulk?refresh=true", body)["errors"]
-        session.lines.append("# An index shop with the fields text, clicks and age")
         log = []
         for number, words in enumerate(queries()):
             search = {"query": {"match": {"text": words}}, "size": DEPTH}
@@ -187,13 +186,9 @@ def test_opensearch(tmp_path, monkeypatch):
                 source = hit["_source"]
                 values = {"text": hit["_score"], "clicks": float(source["clicks"]), "age": source["age"]}
                 log.append((number, hit["_id"], values))
-        session.lines.append(
-            "# _score and fields of the first 50 documents of each query, with grades: train.csv"
-        )
         write_train(log, tmp_path)
         session.ranksieve(FIT.replace("--max-features 3", "--max-features 2"))
         (tmp_path / "names.json").write_text(json.dumps({"text": "_score"}))
-        session.lines += ["$ cat names.json", (tmp_path / "names.json").read_text()]
         session.ranksieve(
             "export model.json --to opensearch_script -o script --name shop --engine-names names.json"
         )
@@ -203,8 +198,6 @@ def test_opensearch(tmp_path, monkeypatch):
             query = json.loads(text.replace("USER_QUERY", words).replace("YOUR_FIELD", "text"))
             found = server.call("POST", "/shop/_search", {**query, "size": N_DOCUMENTS})["hits"]["hits"]
             ranking[number] = {hit["_id"]: hit["_score"] for hit in found}
-        line = compared(log, rs.load_model("model.json"), ranking)
+        compared(log, rs.load_model("model.json"), ranking)
     finally:
         server.close()
-    session.lines += ["# script/query.json for each query, compared with the model's order:", line]
-    session.write("session-opensearch")
