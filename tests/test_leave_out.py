@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import ranksieve as rs
 from ranksieve import objective as objective_module
+from ranksieve._parallel import use_threads
 from ranksieve.choice import folds as choice_folds
 from ranksieve.choice.folds import Folds
 from ranksieve.objective import make_objective
@@ -90,7 +91,12 @@ def test_one_step_by_products_equals_the_one_with_formed_hessians(monkeypatch):
     formed = folds.minima(whole.point, slopes)
     monkeypatch.setattr(objective_module, "MAX_FORMED_COLUMNS", 5)
     monkeypatch.setattr(folds.objective, "hessians", None)  # is not called
-    np.testing.assert_allclose(folds.minima(whole.point, slopes), formed, atol=1e-6 * np.abs(formed).max())
+    by_threads = []
+    for n_threads in (1, 3):
+        with use_threads(n_threads):
+            by_threads.append(folds.minima(whole.point, slopes))
+    np.testing.assert_array_equal(*by_threads)
+    np.testing.assert_allclose(by_threads[0], formed, atol=1e-6 * np.abs(formed).max())
     assert np.ptp(formed, axis=0).max() > 0.01 * np.abs(formed).max()
 
 

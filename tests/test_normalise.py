@@ -98,6 +98,38 @@ def test_agrees_with_scikit_learn_on_other_data(kind, scaler, form):
     np.testing.assert_allclose(learned.apply(test).X, expected.transform(test.X), rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", COLUMNWISE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_statistics_of_stored_entries_agree_with_those_of_dense_columns(kind, dtype, weighted):
+    rng = np.random.default_rng(4)
+    query = rng.permutation(np.repeat(np.arange(12), rng.integers(1, 9, 12)))
+    X = rng.normal(size=(len(query), 9)) * (rng.random((len(query), 9)) < 0.4)
+    X[:, 0], X[:, 1], X[:, 2] = 0.0, 0.1, 0.1 * query  # constant, and constant within every query
+    X[:, 3], X[:, 4] = 1e6 + rng.random(len(query)), (query < 2) * 0.3
+    dense, weight = Dataset(X.astype(dtype), query % 3, query), None
+    if weighted:
+        document_weight, weight = rng.random(len(query)) * (rng.random(len(query)) < 0.7), rng.random(12)
+        weight[3] = 0.0
+        dense = Dataset(dense.X, dense.y, query, document_weight=document_weight)
+    expected = learn_normalisation(dense, kind, weight)
+    learned = learn_normalisation(dense.replace_features(sp.csr_array(dense.X)), kind, weight)
+    np.testing.assert_allclose(learned.centre, expected.centre, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(learned.scale, expected.scale, rtol=1e-9)
+    assert np.array_equal(np.equal(learned.scale, 1.0), np.equal(expected.scale, 1.0))  # constant features
+
+
+@pytest.mark.parametrize("kind", COLUMNWISE)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("rows", [[3], [3, 4], slice(None)])
+def test_stored_entries_without_a_finite_scale_are_named(small, kind, bad, rows):
+    X = np.where(np.abs(small.X) < 0.5, 0.0, small.X)
+    X[rows, 1] = bad
+    with refused_data() as info:
+        learn_normalisation(small.replace_features(sp.csr_array(X)), kind)
+    assert "feature f2" in info.value.reason
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_constant_features_become_zero_despite_rounding(kind):
     X = np.full((11, 2), 0.1)

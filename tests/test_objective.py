@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from ranksieve import objective as module
 from ranksieve._parallel import use_threads
+from ranksieve.data.dataset import Dataset
 from ranksieve.losses import SquaredHinge
 from ranksieve.objective import LocalObjective, make_objective
 from tests.conftest import random_dataset
@@ -87,6 +90,33 @@ def test_cached_columns_change_nothing(kind, scattered, tmp_path):
         )
     keeping.features.keep(np.arange(9))  # more than half of X is not copied
     assert not keeping.features.keeps(np.array([1]))
+
+
+def test_a_copy_of_columns_is_freed_before_the_next_one():
+    X = np.random.default_rng(0).random((100_000, 24), dtype=np.float32)
+    features = make(Dataset(X, np.arange(100_000) % 2, np.arange(100_000) // 10)).features
+    features.keep(np.arange(2))
+    tracemalloc.start()
+    try:
+        features.keep(np.arange(12))
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        features.keep(np.arange(12, 24))
+        assert tracemalloc.get_traced_memory()[1] - before < 0.5 * X.nbytes / 2  # half of a copy
+    finally:
+        tracemalloc.stop()
+    assert features.keeps(np.arange(12, 24))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_copies_of_columns_have_the_same_values(dtype, monkeypatch):
+    data = random_dataset(seed=1, n_queries=9, n_features=9)
+    features, columns = make(data, data.X.astype(dtype)).features, np.array([1, 4, 6])
+    monkeypatch.setattr("ranksieve.data.feature_matrix.LARGE_COPY", 1)
+    features.keep(columns)
+    values, positions = features.reader(columns)(0, data.n_docs)
+    assert values.dtype == dtype
+    np.testing.assert_array_equal(values[:, positions], data.X.astype(dtype)[:, columns])
 
 
 def test_gradients_are_cached_per_point_and_copied():

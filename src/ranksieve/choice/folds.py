@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from ranksieve._parallel import map_items
 from ranksieve._types import FloatArray, IntArray
 from ranksieve.data.dataset import Dataset
 from ranksieve.kernels.linear import minimise_quadratic
@@ -168,14 +169,16 @@ class Folds:
         shares = self.objective.loss.normaliser / (partition.outside @ partition.pairs)
         documents = np.diff(queries.offsets[partition.cuts])
         models = np.zeros((len(self), len(w)))
-        for model, penalty, g, outside, share in zip(
-            models, slopes, gradients, partition.outside, shares, strict=True
-        ):
-            factor, restricted = np.repeat(share * outside, documents), penalty.restricted(columns)
-            violation = restricted.violation(w[columns], g)
+
+        def minimise(fold: int) -> None:
+            penalty = slopes[fold].restricted(columns)
+            factor, g = np.repeat(shares[fold] * partition.outside[fold], documents), gradients[fold]
+            violation = penalty.violation(w[columns], g)
             tol = VIOLATION_TOL * float(np.max(violation, where=np.isfinite(violation), initial=0.0))
             product, scale = partial(products.product, factor=factor), products.scale(factor)
-            model[columns] = minimum_by_products(product, scale, restricted, w[columns], g, tol)
+            models[fold, columns] = minimum_by_products(product, scale, penalty, w[columns], g, tol)
+
+        map_items(minimise, range(len(self)), len(self.objective.loss.cuts) - 1)
         return models
 
     def second_order(self, point: Point, columns: IntArray) -> list[SecondOrder]:

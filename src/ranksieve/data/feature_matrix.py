@@ -43,7 +43,9 @@ from ranksieve.kernels.steps import add_levels, put_steps, step_sums
 
 MAX_OFFSET = 32.0  # × spread of a feature: a larger offset costs digits of its differences
 MAX_CONSTANT = 2.0**20  # × smallest spread: rounding errors of a larger constant could look like a feature
-MAX_COPIED_BYTES = 2**26  # of the columns copied side by side
+MAX_COPIED_BYTES = 13 * 2**22  # of the columns copied side by side
+LARGE_COPY = 2**24  # bytes; the C library would keep the memory of a larger copy after it is freed …
+RETURNED_BLOCK = 2**25 + 1  # … but returns blocks of this size; pages that are never touched cost nothing
 MAX_COLUMN_CELLS = 2**23  # of single columns: 64 MB
 MAX_SPARSE_SHARE = (
     8  # if at most 1 in 8 values of some columns is stored, their Hessian is computed from these
@@ -229,13 +231,13 @@ class FeatureMatrix(ABC):
 
     def keep(self, columns: IntArray) -> None:
         """Copy some columns side by side, so that scores and Hessians of these read less of X."""
-        copied = np.sort(columns)
+        copied, self._copied = np.sort(columns), None  # free the previous copy first
         dtype = np.dtype(np.float64) if len(np.intersect1d(copied, self.centred.columns)) else self.X.dtype
         n_bytes = self.queries.n_rows * len(copied) * dtype.itemsize
         if n_bytes > MAX_COPIED_BYTES or 2 * len(copied) > self.n_features:
-            self._copied = None
             return
-        values = np.empty((self.queries.n_rows, len(copied)), dtype)
+        block = np.empty(n_bytes if n_bytes < LARGE_COPY else max(n_bytes, RETURNED_BLOCK), np.uint8)
+        values = block[:n_bytes].view(dtype).reshape(self.queries.n_rows, len(copied))
 
         def work(first: int, last: int) -> None:
             self._put_columns(first, last, copied, values[first:last])

@@ -270,6 +270,46 @@ def sparse_extremes(data, indices, indptr, order, offsets, spread, largest):
 
 
 @kernel
+def stored_moments(stored, rows, starts, weight, least, greatest, mean, squares):
+    """Per column, Σ weight·(x − mean of its group)² over groups of rows; entries not stored are 0.
+
+    Group g has the rows[starts[g]:starts[g + 1]], of positive total weight. ``least``, ``greatest`` and
+    ``mean`` (0 on entry) are those of the last group with entries of the column; the mean is x, and the
+    squares are 0, if all values of a group are x.
+    """
+    d = len(mean)
+    seen_in, count, columns = np.full(d, -1), np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64)
+    sums, stored_weight, deviations = np.empty(d), np.empty(d), np.empty(d)
+    for g in range(len(starts) - 1):
+        size, total, n_columns = starts[g + 1] - starts[g], 0.0, 0
+        for row in rows[starts[g] : starts[g + 1]]:
+            total += weight[row]
+            for entry in range(stored.starts[row], stored.starts[row + 1]):
+                j, x = stored.columns[entry], stored.values[entry]
+                if seen_in[j] != g:
+                    seen_in[j], columns[n_columns], n_columns = g, j, n_columns + 1
+                    least[j], greatest[j], count[j], sums[j], stored_weight[j] = x, x, 0, 0.0, 0.0
+                least[j], greatest[j], count[j] = min(least[j], x), max(greatest[j], x), count[j] + 1
+                sums[j] += weight[row] * x
+                stored_weight[j] += weight[row]
+        for j in columns[:n_columns]:
+            mean[j], deviations[j] = sums[j] / total, 0.0
+            if count[j] < size:
+                least[j], greatest[j] = min(least[j], 0.0), max(greatest[j], 0.0)
+                deviations[j] = max(total - stored_weight[j], 0.0) * mean[j] ** 2
+        for row in rows[starts[g] : starts[g + 1]]:
+            for entry in range(stored.starts[row], stored.starts[row + 1]):
+                j = stored.columns[entry]
+                deviations[j] += weight[row] * (stored.values[entry] - mean[j]) ** 2
+        for j in columns[:n_columns]:
+            if np.isnan(mean[j]):  # comparisons skip a NaN
+                least[j] = greatest[j] = np.nan
+            if deviations[j] == 0.0 or least[j] == greatest[j]:
+                mean[j], deviations[j] = least[j], 0.0  # the mean of equal values has a rounding error
+            squares[j] += deviations[j]
+
+
+@kernel
 def minimise_quadratic(hessian, gradient, w, up, down, ridge, tol, max_sweeps):
     """Minimise over z: gᵀ(z − w) + ½(z − w)ᵀH(z − w) + Σ_j [up_j z_j⁺ + down_j z_j⁻ + ½ ridge z_j²].
 

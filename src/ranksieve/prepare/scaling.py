@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ranksieve._parallel import split_blocks
-from ranksieve._types import FloatArray, IntArray
+from ranksieve._types import FloatArray, IntArray, Matrix
 from ranksieve._util.short_repr import ShortRepr
 from ranksieve.data.dataset import Dataset
 from ranksieve.data.features import map_column_blocks
@@ -20,6 +20,7 @@ from ranksieve.data.parts import map_parts, transform_parts
 from ranksieve.data.queries import Queries
 from ranksieve.data.result_lists import list_scaling, scale_lists
 from ranksieve.errors import DataError, ParameterError, warn_caller
+from ranksieve.kernels.linear import StoredRows, stored_moments
 from ranksieve.prepare.missing import PreparedMatrix, check_same_features
 
 MAX_SCALE_RATIO = 1000.0
@@ -144,17 +145,45 @@ def _merge_extremes(a: Statistics, b: Statistics) -> Statistics:
     return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
+# The same statistics of all rows of a CSR matrix, from its entries.
+
+
+def _of_stored(X: Matrix, rows: IntArray, starts: IntArray, weight: FloatArray) -> FloatArray:
+    """Minimum, maximum, mean of the last group of rows and Σ(x − mean)² over all groups, of each column."""
+    least, greatest, mean, squares = statistics = np.zeros((4, 1, X.shape[1]))
+    stored, ends = StoredRows(X.data, X.indices, X.indptr), np.append(starts, len(rows))
+    stored_moments(stored, rows, ends, weight, least[0], greatest[0], mean[0], squares[0])
+    return np.asarray(statistics)
+
+
+def _stored_moments(X: Matrix, rows: IntArray, starts: IntArray, weight: FloatArray) -> Statistics:
+    _, _, mean, squares = _of_stored(X, rows, starts, weight)
+    return mean, squares, np.full_like(mean, weight[rows].sum())
+
+
+def _stored_pooled_moments(X: Matrix, rows: IntArray, starts: IntArray, weight: FloatArray) -> Statistics:
+    overall, _, total = _stored_moments(X, rows, np.array([0]), weight)
+    return overall, _of_stored(X, rows, starts, weight)[3], total
+
+
+def _stored_extremes(X: Matrix, rows: IntArray, starts: IntArray, weight: FloatArray) -> Statistics:
+    least, greatest, _, _ = _of_stored(X, rows, starts, weight)
+    return least, greatest
+
+
 @dataclass(frozen=True)
 class NormalisationKind:
     """x → (x − centre) / scale, where ``finish`` turns the ``statistics`` of rows into centre and scale.
 
     The statistics are those of each query, or with ``merge`` those of all training rows, merged over the
-    parts of the data; with ``pooled`` they also depend on which rows belong to one query.
+    parts of the data and computed by ``of_stored`` for a CSR matrix; with ``pooled`` they also depend on
+    which rows belong to one query.
     """
 
     statistics: Callable[[FloatArray, IntArray, FloatArray], Statistics]
     finish: Callable[..., tuple[FloatArray, FloatArray]]
     merge: Callable[[Statistics, Statistics], Statistics] | None = None
+    of_stored: Callable[[Matrix, IntArray, IntArray, FloatArray], Statistics] | None = None
     pooled: bool = False
 
     def learn(self, data: Dataset, query_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -173,6 +202,8 @@ class NormalisationKind:
             starts = data.queries.offsets[:-1]
         if not weight.all() and weight.any():
             rows, starts = _weighted_rows(weight, np.arange(len(weight))[rows], starts)
+        if is_sparse(data.X) and weight.any():
+            return cast(Any, self.of_stored)(data.X, np.arange(len(weight))[rows], starts, weight)  # type: ignore[no-any-return]
 
         def block_statistics(_: slice, block: FloatArray) -> Statistics:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -196,9 +227,11 @@ def _weighted_rows(weight: FloatArray, rows: IntArray, starts: IntArray) -> tupl
 
 NORMALISATIONS: dict[str, NormalisationKind | None] = {
     "none": None,
-    "z": NormalisationKind(_moments, _deviation, _merge_moments),
-    "within_z": NormalisationKind(_pooled_moments, _deviation, _merge_pooled, pooled=True),
-    "min_max": NormalisationKind(_extremes, _range, _merge_extremes),
+    "z": NormalisationKind(_moments, _deviation, _merge_moments, _stored_moments),
+    "within_z": NormalisationKind(
+        _pooled_moments, _deviation, _merge_pooled, _stored_pooled_moments, pooled=True
+    ),
+    "min_max": NormalisationKind(_extremes, _range, _merge_extremes, _stored_extremes),
     "query_min_max": NormalisationKind(_extremes, _range),
     "query_z": NormalisationKind(_moments, _deviation),
 }
