@@ -42,7 +42,8 @@ standard ones. Every method is fitted to the training queries and tuned on the v
 papers' methods over their grids, LightGBM over leaves, least data per leaf and learning rate, with early
 stopping. LightGBM stumps are trees with two leaves; with 10 or 5 features they are fitted again on the
 features that had the largest gain. {flagship} selects lines or [curves](curves.md); *lines* is
-`shape="linear"`.
+`shape="linear"`. The rows of BestSubset and MinBatSRank were measured with former defaults: ten times the
+ridge and `pair_weighting="pairs"`, and one pass instead of 20.
 
 `make quality` measures what [benchmarks/results/quality](../benchmarks/results/quality) does not contain
 yet: all of it takes about {minutes} minutes of one core, `make quality-short` a quarter of that. The data
